@@ -13,8 +13,8 @@ namespace ballast {
 template <class Real>
 struct Parameter {
   Parameter() = default;
-  Parameter(std::size_t rows, std::size_t cols, Real value = Real{})
-      : value(rows, cols, value), gradient(rows, cols) {}
+  Parameter(std::size_t rows, std::size_t cols, Real fill = Real{})
+      : value(rows, cols, fill), gradient(rows, cols) {}
   Matrix<Real> value;
   Matrix<Real> gradient;
 };
