@@ -1,1 +1,17 @@
-int main() { return 0; }
+#include <array>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "sim/command/dispatch.h"
+#include "sim/command/stats.h"
+
+int main(int count, char** words) {
+  using namespace ballast::sim;
+  const std::array verbs = {
+      Verb{"stats", "loads and metrics of recorded routing", stats},
+  };
+  std::ios::sync_with_stdio(false);
+  const std::vector<std::string> arguments(words + (count > 0 ? 1 : 0), words + count);
+  return static_cast<int>(dispatch(verbs, arguments, std::cout, std::cerr));
+}

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace ballast {
+
+/// The version of this library and its command; CMakeLists.txt says the same.
+inline constexpr std::string_view version = "0.1.0";
+
+}  // namespace ballast
