@@ -2,39 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/balancers/quantile_settings.h"
 #include "core/model/settings.h"
+#include "sim/tokens/token_settings.h"
 
 namespace ballast::sim {
-
-enum class TokenSourceKind { mixture, text, constant };
-enum class FrequencyLaw { log_normal, zipf, uniform };
-
-/// Where tokens come from, and their shape. Fields that belong to another source are ignored... and refused.
-struct TokenSettings {
-  TokenSourceKind source = TokenSourceKind::mixture;
-  std::size_t sequence_length = 64;
-  double padding = 0.0;  ///< expected share of padded positions, in [0, 0.9]
-
-  // mixture
-  std::size_t vocabulary = 256;
-  FrequencyLaw frequency = FrequencyLaw::log_normal;
-  double sigma = 1.0;              ///< of ln(frequency), for log_normal
-  double exponent = 1.0;           ///< of Zipf's law
-  std::size_t topics = 8;          ///< each topic ranks the vocabulary in an order of its own
-  double topic_persistence = 0.9;  ///< probability that the next token stays in the topic
-
-  // text
-  std::string file = "/usr/share/common-licenses/GPL-3";  ///< read as bytes; vocabulary 256
-
-  // constant
-  std::size_t token = 0;
-};
 
 enum class BalancerKind { quantile, none };
 
@@ -52,7 +28,8 @@ struct OptimizerSettings {
   double weight_decay = 0.0;
 };
 
-/// Dynamic loss scale: halves at a step that overflows, doubles after `growth_interval` steps without one.
+/// Dynamic loss scale: halves at a step that overflows, doubles after `growth_interval` steps
+/// without one.
 struct LossScaleSettings {
   double initial = 65536.0;  ///< a power of two
   std::size_t growth_interval = 200;
@@ -62,16 +39,17 @@ struct TrainingSettings {
   std::size_t steps = 100;
   std::size_t ranks = 1;
   std::size_t micro_batches = 1;
-  std::size_t sequences = 8;         ///< of one micro-batch of one rank
+  std::size_t sequences = 8;  ///< of one micro-batch of one rank
   OptimizerSettings optimizer;
   LossScaleSettings loss_scale;
-  std::size_t evaluate_every = 0;    ///< steps; 0 is never
+  std::size_t evaluate_every = 0;  ///< steps; 0 is never
   std::size_t evaluate_sequences = 8;
   std::size_t log_every = 10;        ///< steps of a diagnostics window; 0 is never
   std::size_t checkpoint_every = 0;  ///< steps; 0: only the initial state
-  std::vector<std::size_t> overflow_steps;  ///< steps (from 1) whose gradient gets a nonfinite value
-  std::vector<std::size_t> restart_after;   ///< after these steps (from 1) the run dies once and goes on from the
-                                            ///< last checkpoint
+  std::vector<std::size_t>
+      overflow_steps;                      ///< steps (from 1) whose gradient gets a nonfinite value
+  std::vector<std::size_t> restart_after;  ///< after these steps (from 1) the run dies once and
+                                           ///< goes on from the last checkpoint
 };
 
 /// How the values of a metric over the chosen steps become the one that is judged.
@@ -82,14 +60,13 @@ struct Expectation {
   std::string metric;
   Aggregate aggregate = Aggregate::every;
   std::size_t from = 1;
-  std::optional<std::size_t> until;   ///< default: the last step
+  std::optional<std::size_t> until;  ///< default: the last step
   std::optional<double> at_most;
   std::optional<double> at_least;
 };
 
-struct Variant;
-
-/// One simulated experiment, complete: with the program's version it decides every bit of the result.
+/// One simulated experiment, complete: with the program's version it decides every bit of the
+/// result.
 struct Scenario {
   std::string name = "unnamed";
   std::string description;

@@ -13,15 +13,17 @@ enum class Split { training, evaluation };
 /// One sequence is named by this and the seed alone, so any batch can be made again on its own.
 struct SequenceKey {
   Split split = Split::training;
-  std::uint64_t step = 0;      ///< optimizer step, from 0 (for evaluation: the step after which it is made)
-  std::uint64_t sequence = 0;  ///< index in the step's global batch: (rank * micro_batches + micro_batch) *
-                               ///< sequences + i, so splitting a batch otherwise gives the same tokens
+  std::uint64_t step =
+      0;  ///< optimizer step, from 0 (for evaluation: the step after which it is made)
+  std::uint64_t sequence =
+      0;  ///< index in the step's global batch: (rank * micro_batches + micro_batch) *
+          ///< sequences + i, so splitting a batch otherwise gives the same tokens
 };
 
 /// Tokens of one sequence: position i is the input, i + 1 the target.
 struct Sequence {
   std::vector<std::int32_t> tokens;  ///< `[length + 1]`, each in [0, vocabulary)
-  std::size_t valid = 0;             ///< the first `valid` of `length` positions count; the rest is padding
+  std::size_t valid = 0;  ///< the first `valid` of `length` positions count; the rest is padding
 };
 
 /// Where simulated tokens come from.

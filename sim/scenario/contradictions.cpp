@@ -1,0 +1,153 @@
+#include "sim/scenario/contradictions.h"
+
+#include "sim/scenario/field_type.h"
+
+namespace ballast::sim {
+namespace {
+
+using Found = std::optional<Contradiction>;
+
+std::string text(std::size_t value) {
+  return std::to_string(value);
+}
+std::string text(double value) {
+  return Json(value).dump();
+}
+
+Found more_choices_than_experts(const Scenario& s) {
+  const RouterSettings& router = s.model.moe.router;
+  if (router.top_k <= router.routed_experts) return std::nullopt;
+  return Contradiction{{"model.top_k", "model.routed_experts"},
+                       "top_k is " + text(router.top_k) + " and there are " +
+                           text(router.routed_experts) + " routed experts",
+                       "a token chooses at most all of them"};
+}
+
+Found nothing_to_balance(const Scenario& s) {
+  const RouterSettings& router = s.model.moe.router;
+  if (s.balancer.kind != BalancerKind::quantile || router.top_k != router.routed_experts) {
+    return std::nullopt;
+  }
+  return Contradiction{
+      {"balancer.kind", "model.top_k", "model.routed_experts"},
+      "quantile balancing needs an expert that is not chosen, and each token chooses all " +
+          text(router.routed_experts),
+      "make top_k smaller, or set balancer.kind to \"none\""};
+}
+
+Found two_dampings(const Scenario& s) {
+  if (s.balancer.quantile.ema == 0.0 || s.balancer.quantile.gain == 1.0) return std::nullopt;
+  return Contradiction{{"balancer.gain", "balancer.ema"},
+                       "ema (" + text(s.balancer.quantile.ema) + ") and gain (" +
+                           text(s.balancer.quantile.gain) + ") are both on",
+                       "leave ema at 0 or gain at 1"};
+}
+
+Found token_outside_vocabulary(const Scenario& s) {
+  if (s.tokens.source != TokenSourceKind::constant || s.tokens.token < s.tokens.vocabulary) {
+    return std::nullopt;
+  }
+  return Contradiction{
+      {"tokens.token", "tokens.vocabulary"},
+      "token " + text(s.tokens.token) + " is outside a vocabulary of " + text(s.tokens.vocabulary),
+      "tokens are numbered from 0"};
+}
+
+Found step_after_the_last(const std::vector<std::size_t>& steps, const std::string& path,
+                          const Scenario& s) {
+  if (steps.empty() || steps.back() <= s.training.steps) return std::nullopt;
+  return Contradiction{
+      {path, "training.steps"},
+      "step " + text(steps.back()) + " comes after the last one, " + text(s.training.steps),
+      "give steps from 1 to " + text(s.training.steps)};
+}
+
+Found overflow_after_the_last(const Scenario& s) {
+  return step_after_the_last(s.training.overflow_steps, "training.overflow_steps", s);
+}
+
+Found restart_after_the_last(const Scenario& s) {
+  return step_after_the_last(s.training.restart_after, "training.restart_after", s);
+}
+
+/// Loads are counted in int64, and metrics take them for doubles: every count has to be exact in
+/// both.
+Found batch_beyond_counting(const Scenario& s) {
+  constexpr std::size_t most = std::size_t{1} << 53;
+  std::size_t assignments = s.model.moe.router.top_k;
+  for (const std::size_t factor : {s.training.ranks, s.training.micro_batches, s.training.sequences,
+                                   s.tokens.sequence_length}) {
+    if (assignments > most / factor) {
+      return Contradiction{
+          {"training.sequences", "training.ranks", "training.micro_batches",
+           "tokens.sequence_length", "model.top_k"},
+          "ranks x micro_batches x sequences x sequence_length x top_k is above 2^53",
+          "make the global batch smaller"};
+    }
+    assignments *= factor;
+  }
+  return std::nullopt;
+}
+
+Found no_bound(const Expectation& e, const Scenario&) {
+  if (e.at_most || e.at_least) return std::nullopt;
+  return Contradiction{{"metric"}, "nothing is expected of it", "give at_most, at_least or both"};
+}
+
+Found no_value_in_bounds(const Expectation& e, const Scenario&) {
+  if (!e.at_most || !e.at_least || *e.at_least <= *e.at_most) return std::nullopt;
+  return Contradiction{
+      {"at_least", "at_most"},
+      "at_least (" + text(*e.at_least) + ") is above at_most (" + text(*e.at_most) + ")",
+      "no value could meet both"};
+}
+
+Found until_before_from(const Expectation& e, const Scenario&) {
+  if (!e.until || *e.until >= e.from) return std::nullopt;
+  return Contradiction{{"until", "from"},
+                       "until (" + text(*e.until) + ") is before from (" + text(e.from) + ")",
+                       "steps go from the first to the last"};
+}
+
+Found from_after_the_last(const Expectation& e, const Scenario& s) {
+  if (e.from <= s.training.steps) return std::nullopt;
+  return Contradiction{
+      {"from"},
+      "step " + text(e.from) + " comes after the last one, " + text(s.training.steps),
+      "give a step from 1 to " + text(s.training.steps)};
+}
+
+Found until_after_the_last(const Expectation& e, const Scenario& s) {
+  if (!e.until || *e.until <= s.training.steps) return std::nullopt;
+  return Contradiction{
+      {"until"},
+      "step " + text(*e.until) + " comes after the last one, " + text(s.training.steps),
+      "leave it out for the last step"};
+}
+
+Found never_evaluated(const Expectation& e, const Scenario& s) {
+  if (e.metric != "eval_loss" || s.training.evaluate_every > 0) return std::nullopt;
+  return Contradiction{{"metric"}, "the run never evaluates", "set training.evaluate_every"};
+}
+
+}  // namespace
+
+std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
+  for (const auto rule :
+       {more_choices_than_experts, nothing_to_balance, two_dampings, token_outside_vocabulary,
+        overflow_after_the_last, restart_after_the_last, batch_beyond_counting}) {
+    if (auto found = rule(scenario)) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<Contradiction> contradiction_in(const Expectation& expectation,
+                                              const Scenario& scenario) {
+  for (const auto rule : {no_bound, no_value_in_bounds, until_before_from, from_after_the_last,
+                          until_after_the_last, never_evaluated}) {
+    if (auto found = rule(expectation, scenario)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ballast::sim

@@ -1,0 +1,302 @@
+#include "sim/scenario/fields.h"
+
+namespace ballast::sim {
+namespace {
+
+constexpr IntegerType size{.at_least = 1, .at_most = 1'000'000'000};
+constexpr IntegerType size_or_none{.at_least = 0, .at_most = 1'000'000'000};
+constexpr IntegerType steps{.at_least = 1, .at_most = 1'000'000'000};
+constexpr IntegerType every_steps{.at_least = 0, .at_most = 1'000'000'000};
+constexpr NumberType finite{};
+constexpr NumberType positive{.above = 0.0};
+constexpr NumberType not_negative{.at_least = 0.0};
+constexpr NumberType below_one{.at_least = 0.0, .below = 1.0};
+constexpr NumberType probability{.at_least = 0.0, .at_most = 1.0};
+
+constexpr const char* source = "tokens.source";
+
+template <class Member>
+Field<Scenario> field(std::string path, Member member, FieldType type, std::string meaning) {
+  return bind_field<Scenario>(std::move(path), member, std::move(type), std::move(meaning));
+}
+
+template <class Member>
+Field<Scenario> field(std::string path, Member member, std::string meaning) {
+  return bind_field<Scenario>(std::move(path), member, std::move(meaning));
+}
+
+using Fields = std::vector<Field<Scenario>>;
+
+Fields general_fields() {
+  return {
+      field(
+          "name", [](auto& s) -> auto& { return s.name; }, TextType{TextForm::not_empty},
+          "What the scenario is called."),
+      field(
+          "description", [](auto& s) -> auto& { return s.description; }, TextType{},
+          "What it shows, and where it comes from."),
+      field(
+          "seed", [](auto& s) -> auto& { return s.seed; }, IntegerType{},
+          "Every random number of the run comes from it."),
+  };
+}
+
+Fields model_fields() {
+  return {
+      field(
+          "model.layers", [](auto& s) -> auto& { return s.model.layers; },
+          IntegerType{.at_least = 1, .at_most = 100'000}, "Blocks of x + MoE(RMSNorm(x))."),
+      field(
+          "model.hidden", [](auto& s) -> auto& { return s.model.moe.router.hidden; }, size,
+          "Width of a token, which the router reads in full."),
+      field(
+          "model.latent", [](auto& s) -> auto& { return s.model.moe.latent; }, size,
+          "Width inside which the routed experts work."),
+      field(
+          "model.routed_experts",
+          [](auto& s) -> auto& { return s.model.moe.router.routed_experts; }, size,
+          "Routed experts of a layer, E."),
+      field(
+          "model.top_k", [](auto& s) -> auto& { return s.model.moe.router.top_k; }, size,
+          "Routed experts of a token, k; at most `model.routed_experts`."),
+      field(
+          "model.expert_inner", [](auto& s) -> auto& { return s.model.moe.expert_inner; }, size,
+          "Inner width of a routed expert."),
+      field(
+          "model.shared_experts", [](auto& s) -> auto& { return s.model.moe.shared_experts; },
+          size_or_none, "Experts that every token passes through; they are never counted."),
+      field(
+          "model.shared_inner", [](auto& s) -> auto& { return s.model.moe.shared_inner; }, size,
+          "Inner width of a shared expert."),
+      field(
+          "model.score", [](auto& s) -> auto& { return s.model.moe.router.score; },
+          "How router logits become scores."),
+      field(
+          "model.renormalize", [](auto& s) -> auto& { return s.model.moe.router.renormalize; },
+          BooleanType{}, "Whether the weights of the chosen experts are divided by their sum."),
+      field(
+          "model.routed_scale", [](auto& s) -> auto& { return s.model.moe.router.routed_scale; },
+          positive, "Factor on all weights, applied last."),
+      field(
+          "model.activation", [](auto& s) -> auto& { return s.model.moe.activation; },
+          "The gate of the experts' gated linear unit."),
+      field(
+          "model.aggregate_norm", [](auto& s) -> auto& { return s.model.moe.aggregate_norm; },
+          BooleanType{}, "Whether the weighted sum of expert outputs is normalised (RMSNorm)."),
+      field(
+          "model.norm_eps", [](auto& s) -> auto& { return s.model.moe.norm_eps; }, positive,
+          "Added to the mean square in every RMSNorm."),
+      field(
+          "model.embedding_offset", [](auto& s) -> auto& { return s.model.embedding_offset; },
+          finite, "Added to every coordinate of the embedding: a common component of all tokens."),
+  };
+}
+
+Fields token_fields() {
+  return {
+      field(
+          source, [](auto& s) -> auto& { return s.tokens.source; }, "Where tokens come from."),
+      field(
+          "tokens.sequence_length", [](auto& s) -> auto& { return s.tokens.sequence_length; }, size,
+          "Positions of a sequence."),
+      field(
+          "tokens.padding", [](auto& s) -> auto& { return s.tokens.padding; },
+          NumberType{.at_least = 0.0, .at_most = 0.9}, "Expected share of padded positions."),
+      field(
+          "tokens.vocabulary", [](auto& s) -> auto& { return s.tokens.vocabulary; }, size,
+          "Different tokens there are.")
+          .when(source, {"mixture", "constant"}),
+      field(
+          "tokens.frequency", [](auto& s) -> auto& { return s.tokens.frequency; },
+          "Law of the token frequencies inside a topic.")
+          .when(source, {"mixture"}),
+      field(
+          "tokens.sigma", [](auto& s) -> auto& { return s.tokens.sigma; },
+          NumberType{.at_least = 0.0, .at_most = 20.0}, "Standard deviation of ln(frequency).")
+          .when("tokens.frequency", {"log_normal"}),
+      field(
+          "tokens.exponent", [](auto& s) -> auto& { return s.tokens.exponent; },
+          NumberType{.at_least = 0.0, .at_most = 20.0}, "Exponent of Zipf's law.")
+          .when("tokens.frequency", {"zipf"}),
+      field(
+          "tokens.topics", [](auto& s) -> auto& { return s.tokens.topics; }, size,
+          "Topics; each ranks the vocabulary in an order of its own.")
+          .when(source, {"mixture"}),
+      field(
+          "tokens.topic_persistence", [](auto& s) -> auto& { return s.tokens.topic_persistence; },
+          probability, "Probability that the next token stays in the topic.")
+          .when(source, {"mixture"}),
+      field(
+          "tokens.file", [](auto& s) -> auto& { return s.tokens.file; },
+          TextType{TextForm::not_empty},
+          "File whose bytes are the tokens; its last tenth is kept for evaluation.")
+          .when(source, {"text"}),
+      field(
+          "tokens.token", [](auto& s) -> auto& { return s.tokens.token; }, size_or_none,
+          "The token at every position; below `tokens.vocabulary`.")
+          .when(source, {"constant"}),
+  };
+}
+
+Fields balancer_fields() {
+  return {
+      field(
+          "balancer.kind", [](auto& s) -> auto& { return s.balancer.kind; },
+          "How biases are kept; the other fields of the group are those of `quantile`."),
+      field(
+          "balancer.estimator", [](auto& s) -> auto& { return s.balancer.quantile.estimator; },
+          "How the next bias is estimated from a step's scores."),
+      field(
+          "balancer.bins", [](auto& s) -> auto& { return s.balancer.quantile.bins; },
+          IntegerType{.at_least = 2, .at_most = 100'000'000}, "Bins of the `histogram` estimator."),
+      field(
+          "balancer.update", [](auto& s) -> auto& { return s.balancer.quantile.update; },
+          "Whether biases move at the optimizer step or at each training forward."),
+      field(
+          "balancer.on_skipped_step",
+          [](auto& s) -> auto& { return s.balancer.quantile.on_skipped_step; },
+          "What a step skipped on overflow does with the observations of its forwards."),
+      field(
+          "balancer.ema", [](auto& s) -> auto& { return s.balancer.quantile.ema; }, below_one,
+          "Share of the old bias that is kept; 0 is off. Not together with `balancer.gain`."),
+      field(
+          "balancer.gain", [](auto& s) -> auto& { return s.balancer.quantile.gain; }, positive,
+          "Factor on the move to the estimate; 1 is off. Not together with `balancer.ema`."),
+  };
+}
+
+Fields training_fields() {
+  return {
+      field(
+          "training.steps", [](auto& s) -> auto& { return s.training.steps; }, steps,
+          "Optimizer steps."),
+      field(
+          "training.ranks", [](auto& s) -> auto& { return s.training.ranks; },
+          IntegerType{.at_least = 1, .at_most = 1'000'000}, "Simulated data-parallel ranks."),
+      field(
+          "training.micro_batches", [](auto& s) -> auto& { return s.training.micro_batches; },
+          IntegerType{.at_least = 1, .at_most = 1'000'000}, "Micro-batches of a rank in a step."),
+      field(
+          "training.sequences", [](auto& s) -> auto& { return s.training.sequences; }, size,
+          "Sequences of a micro-batch."),
+      field(
+          "training.optimizer.learning_rate",
+          [](auto& s) -> auto& { return s.training.optimizer.learning_rate; }, not_negative,
+          "Learning rate of AdamW."),
+      field(
+          "training.optimizer.beta1", [](auto& s) -> auto& { return s.training.optimizer.beta1; },
+          below_one, "Decay of the first moment."),
+      field(
+          "training.optimizer.beta2", [](auto& s) -> auto& { return s.training.optimizer.beta2; },
+          below_one, "Decay of the second moment."),
+      field(
+          "training.optimizer.eps", [](auto& s) -> auto& { return s.training.optimizer.eps; },
+          positive, "Added to the root of the second moment."),
+      field(
+          "training.optimizer.weight_decay",
+          [](auto& s) -> auto& { return s.training.optimizer.weight_decay; }, not_negative,
+          "Decoupled weight decay."),
+      field(
+          "training.loss_scale.initial",
+          [](auto& s) -> auto& { return s.training.loss_scale.initial; },
+          NumberType{.above = 0.0, .power_of_two = true}, "Loss scale of the first step."),
+      field(
+          "training.loss_scale.growth_interval",
+          [](auto& s) -> auto& { return s.training.loss_scale.growth_interval; }, steps,
+          "Steps without overflow after which the loss scale doubles."),
+      field(
+          "training.evaluate_every", [](auto& s) -> auto& { return s.training.evaluate_every; },
+          every_steps, "Steps from one evaluation to the next; 0 is never."),
+      field(
+          "training.evaluate_sequences",
+          [](auto& s) -> auto& { return s.training.evaluate_sequences; }, size,
+          "Sequences of an evaluation."),
+      field(
+          "training.log_every", [](auto& s) -> auto& { return s.training.log_every; }, every_steps,
+          "Steps of a diagnostics window; 0 is never."),
+      field(
+          "training.checkpoint_every", [](auto& s) -> auto& { return s.training.checkpoint_every; },
+          every_steps, "Steps from one checkpoint to the next; 0 keeps only the initial state."),
+      field(
+          "training.overflow_steps", [](auto& s) -> auto& { return s.training.overflow_steps; },
+          StepsType{}, "Steps whose gradient gets a nonfinite value."),
+      field(
+          "training.restart_after", [](auto& s) -> auto& { return s.training.restart_after; },
+          StepsType{}, "Steps after which the run dies once and goes on from the last checkpoint."),
+  };
+}
+
+Fields diagnostics_fields() {
+  return {
+      field(
+          "diagnostics", [](auto& s) -> auto& { return s.diagnostics; }, BooleanType{},
+          "Whether the load collector is on; it changes nothing else."),
+  };
+}
+
+}  // namespace
+
+const std::vector<std::string>& metric_names() {
+  static const std::vector<std::string> names = {"loss",
+                                                 "eval_loss",
+                                                 "e_frac_with_tokens:mean",
+                                                 "e_frac_oversubscribed:mean",
+                                                 "e_max_violation:mean",
+                                                 "e_max_violation:max",
+                                                 "e_min_violation:mean",
+                                                 "dead_experts",
+                                                 "load_cv",
+                                                 "entropy",
+                                                 "gini",
+                                                 "balancedness"};
+  return names;
+}
+
+const std::vector<Field<Scenario>>& scenario_fields() {
+  static const Fields all = [] {
+    Fields fields;
+    for (Fields part : {general_fields(), model_fields(), token_fields(), balancer_fields(),
+                        training_fields(), diagnostics_fields()}) {
+      fields.insert(fields.end(), std::make_move_iterator(part.begin()),
+                    std::make_move_iterator(part.end()));
+    }
+    return fields;
+  }();
+  return all;
+}
+
+const std::vector<Field<Expectation>>& expectation_fields() {
+  static const std::vector<Field<Expectation>> fields = {
+      bind_field<Expectation>(
+          "metric", [](auto& e) -> auto& { return e.metric; }, WordType{metric_names()},
+          "What is judged; required."),
+      bind_field<Expectation>(
+          "aggregate", [](auto& e) -> auto& { return e.aggregate; },
+          "How the values over the chosen steps become the one that is judged."),
+      bind_field<Expectation>(
+          "from", [](auto& e) -> auto& { return e.from; }, steps, "First step that counts."),
+      bind_field<Expectation>(
+          "until", [](auto& e) -> auto& { return e.until; }, steps,
+          "Last step that counts; without it, the last of the run."),
+      bind_field<Expectation>(
+          "at_most", [](auto& e) -> auto& { return e.at_most; }, finite,
+          "Upper bound; at least one bound is required."),
+      bind_field<Expectation>(
+          "at_least", [](auto& e) -> auto& { return e.at_least; }, finite, "Lower bound."),
+  };
+  return fields;
+}
+
+const std::vector<Field<VariantHeading>>& variant_fields() {
+  static const std::vector<Field<VariantHeading>> fields = {
+      bind_field<VariantHeading>(
+          "name", [](auto& v) -> auto& { return v.name; }, TextType{TextForm::name},
+          "What the variant is called; required."),
+      bind_field<VariantHeading>(
+          "description", [](auto& v) -> auto& { return v.description; }, TextType{},
+          "What it shows; without it, that of the scenario."),
+  };
+  return fields;
+}
+
+}  // namespace ballast::sim

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "sim/scenario/scenario.h"
+
+/// The words by which scenario files name the enumerators, in the order of the enumerators.
+namespace ballast::sim {
+
+template <class Enum>
+inline constexpr std::array<std::string_view, 0> words_of = {};
+
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<ScoreFunction> = {"sigmoid", "softmax",
+                                                                            "logit"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<Activation> = {"situ", "swiglu"};
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<TokenSourceKind> = {"mixture", "text",
+                                                                              "constant"};
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<FrequencyLaw> = {"log_normal", "zipf",
+                                                                           "uniform"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<BalancerKind> = {"quantile", "none"};
+template <>
+inline constexpr std::array<std::string_view, 4> words_of<QuantileEstimatorKind> = {
+    "exact", "histogram", "microbatch_mean", "chunk_mean"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<UpdateCadence> = {"step", "forward"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<SkippedStep> = {"discard", "keep"};
+template <>
+inline constexpr std::array<std::string_view, 4> words_of<Aggregate> = {"every", "any", "mean",
+                                                                        "last"};
+
+/// "log_normal" for FrequencyLaw::log_normal.
+template <class Enum>
+constexpr std::string_view word(Enum value) {
+  return words_of<Enum>[static_cast<std::size_t>(value)];
+}
+
+}  // namespace ballast::sim

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace ballast::sim {
+
+enum class TokenSourceKind { mixture, text, constant };
+enum class FrequencyLaw { log_normal, zipf, uniform };
+
+/// Where tokens come from, and their shape. Fields that belong to another source than the chosen
+/// one are ignored here and refused in a scenario file.
+struct TokenSettings {
+  TokenSourceKind source = TokenSourceKind::mixture;
+  std::size_t sequence_length = 64;
+  double padding = 0.0;  ///< expected share of padded positions, in [0, 0.9]
+
+  // mixture
+  std::size_t vocabulary = 256;
+  FrequencyLaw frequency = FrequencyLaw::log_normal;
+  double sigma = 1.0;              ///< of ln(frequency), for log_normal
+  double exponent = 1.0;           ///< of Zipf's law
+  std::size_t topics = 8;          ///< each topic ranks the vocabulary in an order of its own
+  double topic_persistence = 0.9;  ///< probability that the next token stays in the topic
+
+  // text
+  std::string file = "/usr/share/common-licenses/GPL-3";  ///< read as bytes; vocabulary 256
+
+  // constant: the vocabulary is `vocabulary` too
+  std::size_t token = 0;
+};
+
+}  // namespace ballast::sim
