@@ -53,12 +53,8 @@ missing_packages() {
 
 # Runs a command, and shows what it said only if it fails.
 quietly() {
-  local log status=0
-  log=$(mktemp)
-  "$@" >"$log" 2>&1 || status=$?
-  (( status == 0 )) || cat "$log" >&2
-  rm -f "$log"
-  return "$status"
+  local said
+  said=$("$@" 2>&1) || { printf '%s\n' "$said" >&2; return 1; }
 }
 
 install_packages() {
