@@ -3,9 +3,9 @@
 #include <span>
 
 /// Elementary functions whose bits depend on nothing but their argument: not on the processor, the
-/// compiler, the optimisation level, the C library, or the place of a value in an array. They are built
-/// from IEEE 754 operations and explicit fused multiply-adds alone. Nothing else in this project may call
-/// a transcendental function of a library.
+/// compiler, the optimisation level, the C library, or the place of a value in an array. They are
+/// built from IEEE 754 operations and explicit fused multiply-adds alone. Nothing else in this
+/// project may call a transcendental function of a library.
 namespace ballast::arithmetic {
 
 float exp(float x);

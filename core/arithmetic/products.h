@@ -3,8 +3,9 @@
 #include "core/executor.h"
 #include "core/matrix.h"
 
-/// Matrix products with a defined order of summation, for every shape, vector width and number of threads.
-/// An entry depends on its own row and column alone: never on how many other rows there are.
+/// Matrix products with a defined order of summation, for every shape, vector width and number of
+/// threads. An entry depends on its own row and column alone: never on how many other rows there
+/// are.
 namespace ballast::arithmetic {
 
 /// out[m, n] = a[m, p] * b[n, p]^T. Entry (i, j) equals `dot(a.row(i), b.row(j))` to the bit.
@@ -13,16 +14,16 @@ template <class Real>
 void multiply_transposed(MatrixView<const Real> a, MatrixView<const Real> b, MatrixView<Real> out,
                          const Executor& executor);
 
-/// out[m, n] = a[m, p] * b[p, n]. Entry (i, j) equals the `dot` of a's row and b's column to the bit.
-/// The backward product of a linear layer to its input.
+/// out[m, n] = a[m, p] * b[p, n]. Entry (i, j) equals the `dot` of a's row and b's column to the
+/// bit. The backward product of a linear layer to its input.
 template <class Real>
 void multiply(MatrixView<const Real> a, MatrixView<const Real> b, MatrixView<Real> out,
               const Executor& executor);
 
-/// out[n, p] += a[m, n]^T * b[m, p]: one chain of fused multiply-adds an entry, over the rows of a and b in
-/// order, that starts from the value already in `out`. So accumulating two batches one after the other gives
-/// the bits of accumulating both at once: gradients do not depend on how a global batch is split into
-/// micro-batches. The backward product of a linear layer to its weights.
+/// out[n, p] += a[m, n]^T * b[m, p]: one chain of fused multiply-adds an entry, over the rows of a
+/// and b in order, that starts from the value already in `out`. So accumulating two batches one
+/// after the other gives the bits of accumulating both at once: gradients do not depend on how a
+/// global batch is split into micro-batches. The backward product of a linear layer to its weights.
 template <class Real>
 void accumulate_transposed(MatrixView<const Real> a, MatrixView<const Real> b, MatrixView<Real> out,
                            const Executor& executor);

@@ -7,8 +7,8 @@
 
 #include "core/random/stream.h"
 
-/// Random values from a Stream with the project's own arithmetic; each sample consumes a fixed number of
-/// draws, stated here.
+/// Random values from a Stream with the project's own arithmetic; each sample consumes a fixed
+/// number of draws, stated here.
 namespace ballast {
 
 /// Uniform in [0, 1), a multiple of 2^-53; one draw.
@@ -20,10 +20,12 @@ double normal(Stream& stream);
 /// e^(sigma * N(0, 1)); one draw.
 double log_normal(Stream& stream, double sigma);
 
-/// Shares of `count` items under Zipf's law: proportional to 1 / rank^exponent, in rank order, sum 1.
+/// Shares of `count` items under Zipf's law: proportional to 1 / rank^exponent, in rank order,
+/// sum 1.
 std::vector<double> zipf_shares(std::size_t count, double exponent);
 
-/// Draws from a fixed finite distribution in constant time (Walker's alias table, Vose's construction).
+/// Draws from a fixed finite distribution in constant time (Walker's alias table, Vose's
+/// construction).
 class Categorical {
  public:
   /// `weights`: finite, non-negative, at least one positive; they need not sum to 1.

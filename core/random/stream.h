@@ -6,10 +6,11 @@
 
 namespace ballast {
 
-/// A named stream of random bits: the counter-based generator Philox4x32-10 (Salmon, Moraes, Dror, Shaw,
-/// "Parallel random numbers: as easy as 1, 2, 3", 2011) under a key made from a seed and a path of names.
-/// Streams of different names are independent of each other, so a new consumer never shifts an old one; and
-/// any position of any stream is reached at once. Satisfies Boost.Random's uniform random bit generator.
+/// A named stream of random bits: the counter-based generator Philox4x32-10 (Salmon, Moraes, Dror,
+/// Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011) under a key made from a seed and a
+/// path of names. Streams of different names are independent of each other, so a new consumer never
+/// shifts an old one; and any position of any stream is reached at once. Satisfies Boost.Random's
+/// uniform random bit generator.
 class Stream {
  public:
   using result_type = std::uint64_t;

@@ -1,0 +1,268 @@
+#include "core/arithmetic/functions.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace ballast::arithmetic {
+namespace {
+
+/// The numbers that differ between the formats. The polynomials interpolate at Chebyshev nodes:
+/// `expm1` is (e^r - 1 - r) / r^2 on |r| <= log(2) / 2, `log1p` is (2 atanh(s) - 2 s) / s^3 as a
+/// polynomial in s^2 on |s| <= (sqrt(2) - 1) / (sqrt(2) + 1); both in rising powers.
+template <class Real>
+struct Format;
+
+template <>
+struct Format<float> {
+  using Bits = std::uint32_t;
+  static constexpr int mantissa_bits = 23;
+  static constexpr Bits exponent_bias = 127;
+  static constexpr float log2_e = 0x1.715476p+0f;
+  static constexpr float log_2_high = 0x1.62e43p-1f;
+  static constexpr float log_2_low = -0x1.05c61p-29f;
+  static constexpr float log_2_short =
+      0x1.62e4p-1f;  ///< few enough bits that k * log_2_short is exact
+  static constexpr float log_2_rest = 0x1.7f7d1cp-20f;
+  static constexpr float exp_overflow = 89.0f;     ///< e^x is infinite from here on
+  static constexpr float exp_underflow = -104.0f;  ///< e^x rounds to 0 from here on
+  static constexpr float tanh_saturation = 10.0f;
+  static constexpr std::array<float, 6> expm1 = {0x1p-1f,       0x1.555556p-3f,  0x1.5554eap-5f,
+                                                 0x1.1110ep-7f, 0x1.6d4324p-10f, 0x1.a124f2p-13f};
+  static constexpr std::array<float, 4> log1p = {0x1.555556p-1f, 0x1.9999ecp-2f, 0x1.245c28p-2f,
+                                                 0x1.ddd4dap-3f};
+};
+
+template <>
+struct Format<double> {
+  using Bits = std::uint64_t;
+  static constexpr int mantissa_bits = 52;
+  static constexpr Bits exponent_bias = 1023;
+  static constexpr double log2_e = 0x1.71547652b82fep+0;
+  static constexpr double log_2_high = 0x1.62e42fefa39efp-1;
+  static constexpr double log_2_low = 0x1.abc9e3b39803fp-56;
+  static constexpr double log_2_short = 0x1.62e42fefa38p-1;
+  static constexpr double log_2_rest = 0x1.ef35793c7673p-45;
+  static constexpr double exp_overflow = 710.0;
+  static constexpr double exp_underflow = -746.0;
+  static constexpr double tanh_saturation = 20.0;
+  static constexpr std::array<double, 11> expm1 = {0x1p-1,
+                                                   0x1.5555555555557p-3,
+                                                   0x1.5555555555556p-5,
+                                                   0x1.11111111100dcp-7,
+                                                   0x1.6c16c16c162d4p-10,
+                                                   0x1.a01a01abe7fe1p-13,
+                                                   0x1.a01a01a6d889cp-16,
+                                                   0x1.71de0231960ebp-19,
+                                                   0x1.27e4db646b17ep-22,
+                                                   0x1.af4de97ca4194p-26,
+                                                   0x1.1f730349868cep-29};
+  static constexpr std::array<double, 7> log1p = {
+      0x1.5555555555558p-1, 0x1.9999999995273p-2, 0x1.2492492dfd86cp-2, 0x1.c71c62d5e53ep-3,
+      0x1.7462b91b8df65p-3, 0x1.39fdcceb4bb45p-3, 0x1.2b5f68a50d903p-3};
+};
+
+template <class Real>
+using Bits = typename Format<Real>::Bits;
+
+template <class Real>
+constexpr Real quiet_nan = std::numeric_limits<Real>::quiet_NaN();
+
+template <class Real, std::size_t n>
+inline Real polynomial(const std::array<Real, n>& coefficients, Real x) {
+  Real value = coefficients[n - 1];
+  for (std::size_t i = n - 1; i-- > 0;) value = std::fma(value, x, coefficients[i]);
+  return value;
+}
+
+/// 2^n for an n inside the range of normal numbers. Adding 1.5 * 2^mantissa_bits leaves n in the
+/// low bits.
+template <class Real>
+inline Real power_of_two(Bits<Real> n) {
+  return std::bit_cast<Real>((n + Format<Real>::exponent_bias) << Format<Real>::mantissa_bits);
+}
+
+/// e^x - 1 = 2^n (m + 1) - 1 with m = e^r - 1 and |r| <= log(2) / 2. The power is in two factors,
+/// since 2^n may overflow or underflow where e^x does not.
+template <class Real>
+struct Reduced {
+  Real m;
+  Real scale_1;
+  Real scale_2;
+};
+
+template <class Real>
+inline Reduced<Real> reduce(Real x) {
+  using F = Format<Real>;
+  // Adding and taking away 1.5 * 2^mantissa_bits rounds to an integer, and leaves it in the low
+  // bits.
+  constexpr Real round = Real(3) * static_cast<Real>(Bits<Real>{1} << (F::mantissa_bits - 1));
+  const Real shifted = std::fma(x, F::log2_e, round);
+  const Real n = shifted - round;
+  const Real shifted_half = std::fma(n, Real(0.5), round);
+  const auto n_bits = std::bit_cast<Bits<Real>>(shifted);
+  const auto half_bits = std::bit_cast<Bits<Real>>(shifted_half);
+  const Real r = std::fma(-n, F::log_2_low, std::fma(-n, F::log_2_high, x));
+  const Real m = std::fma(r * r, polynomial(F::expm1, r), r);
+  return {m, power_of_two<Real>(half_bits), power_of_two<Real>(n_bits - half_bits)};
+}
+
+template <class Real>
+inline Real clamp_exponent(Real x) {
+  x = x > Format<Real>::exp_overflow ? Format<Real>::exp_overflow : x;
+  return x < Format<Real>::exp_underflow ? Format<Real>::exp_underflow : x;
+}
+
+template <class Real>
+struct Exp {
+  static inline Real of(Real x) {
+    const auto reduced = reduce(clamp_exponent(x));
+    const Real value = (Real(1) + reduced.m) * reduced.scale_1 * reduced.scale_2;
+    return x != x ? quiet_nan<Real> : value;
+  }
+};
+
+/// (n + n_low) / (d + d_low), where the low parts are of the size of rounding errors.
+template <class Real>
+inline Real quotient(Real n, Real n_low, Real d, Real d_low) {
+  const Real inverse = Real(1) / d;
+  const Real first = n * inverse;
+  const Real rest = std::fma(-first, d, n) + std::fma(-first, d_low, n_low);
+  return std::fma(rest, inverse, first);
+}
+
+/// With e = e^-|x|, which cannot overflow: 1 / (1 + e) on the right and e / (1 + e) on the left.
+/// The rounding errors of e and of 1 + e are carried along; without them neighbours could be out of
+/// order.
+template <class Real>
+struct Sigmoid {
+  static inline Real of(Real x) {
+    const auto reduced = reduce(clamp_exponent(-std::abs(x)));
+    const Real p = Real(1) + reduced.m;
+    const Real p_low = reduced.m - (p - Real(1));
+    const Real e = p * reduced.scale_1 * reduced.scale_2;
+    const Real e_low = p_low * reduced.scale_1 * reduced.scale_2;
+    const Real d = Real(1) + e;
+    const Real d_low = (e - (d - Real(1))) + e_low;
+    const bool left = x < Real(0);
+    const Real value = quotient(left ? e : Real(1), left ? e_low : Real(0), d, d_low);
+    return x != x ? quiet_nan<Real> : value;
+  }
+};
+
+/// With t = e^(-2 |x|) - 1: tanh |x| = -t / (2 + t), which loses nothing as t -> 0 and t -> -1. The
+/// rounding errors of t and of 2 + t are carried along.
+template <class Real>
+struct Tanh {
+  static inline Real of(Real x) {
+    Real size = std::abs(x);
+    size = size > Format<Real>::tanh_saturation ? Format<Real>::tanh_saturation : size;
+    const auto reduced = reduce(Real(-2) * size);
+    const Real scale = reduced.scale_1 * reduced.scale_2;
+    const Real base = scale - Real(1);
+    const Real t = std::fma(scale, reduced.m, base);
+    const Real t_low = std::fma(scale, reduced.m, base - t) + (scale - (base + Real(1)));
+    const Real d = Real(2) + t;
+    const Real d_low = (t - (d - Real(2))) + t_low;
+    const Real value = std::copysign(quotient(-t, -t_low, d, d_low), x);
+    return x != x ? quiet_nan<Real> : value;
+  }
+};
+
+/// x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and with s = f / (2 + f):
+/// log(1 + f) = 2 atanh(s) = f - (f^2 / 2 - s (f^2 / 2 + s^2 (2/3 + ...))).
+template <class Real>
+Real log_of_positive(Real x) {
+  using F = Format<Real>;
+  constexpr Bits<Real> one = F::exponent_bias << F::mantissa_bits;
+  constexpr Bits<Real> below_sqrt_half = std::bit_cast<Bits<Real>>(Real(0.70710678118654752440));
+  constexpr Bits<Real> mantissa = (Bits<Real>{1} << F::mantissa_bits) - 1;
+  constexpr int bias = static_cast<int>(F::exponent_bias);
+
+  const bool subnormal = x < std::numeric_limits<Real>::min();
+  if (subnormal) x *= static_cast<Real>(Bits<Real>{1} << F::mantissa_bits);
+  const Bits<Real> bits = std::bit_cast<Bits<Real>>(x) + (one - below_sqrt_half);
+  const int exponent = static_cast<int>(bits >> F::mantissa_bits) - bias;
+  const Real k = static_cast<Real>(subnormal ? exponent - F::mantissa_bits : exponent);
+  const Real f = std::bit_cast<Real>((bits & mantissa) + below_sqrt_half) - Real(1);
+
+  const Real s = f / (Real(2) + f);
+  const Real z = s * s;
+  const Real half_square = Real(0.5) * f * f;
+  const Real tail =
+      std::fma(s, std::fma(z, polynomial(F::log1p, z), half_square), k * F::log_2_rest);
+  return std::fma(k, F::log_2_short, f - (half_square - tail));
+}
+
+template <class Real>
+Real log_of(Real x) {
+  if (x > Real(0) && x < std::numeric_limits<Real>::infinity()) return log_of_positive(x);
+  if (x == Real(0)) return -std::numeric_limits<Real>::infinity();
+  return x > Real(0) ? x : quiet_nan<Real>;
+}
+
+/// Blocks of fixed size in storage of their own let the compiler use vectors, whatever aliases; the
+/// last, partial block is computed whole as well.
+template <template <class> class Function, class Real>
+void map(std::span<const Real> in, std::span<Real> out) {
+  constexpr std::size_t block_size = 128 / sizeof(Real);
+  std::array<Real, block_size> block{};
+  for (std::size_t first = 0; first < in.size(); first += block_size) {
+    const std::size_t count = std::min(block_size, in.size() - first);
+    std::copy_n(in.data() + first, count, block.data());
+    for (Real& value : block) value = Function<Real>::of(value);
+    std::copy_n(block.data(), count, out.data() + first);
+  }
+}
+
+}  // namespace
+
+float exp(float x) {
+  return Exp<float>::of(x);
+}
+double exp(double x) {
+  return Exp<double>::of(x);
+}
+float log(float x) {
+  return log_of(x);
+}
+double log(double x) {
+  return log_of(x);
+}
+float sigmoid(float x) {
+  return Sigmoid<float>::of(x);
+}
+double sigmoid(double x) {
+  return Sigmoid<double>::of(x);
+}
+float tanh(float x) {
+  return Tanh<float>::of(x);
+}
+double tanh(double x) {
+  return Tanh<double>::of(x);
+}
+
+void exp(std::span<const float> in, std::span<float> out) {
+  map<Exp>(in, out);
+}
+void exp(std::span<const double> in, std::span<double> out) {
+  map<Exp>(in, out);
+}
+void sigmoid(std::span<const float> in, std::span<float> out) {
+  map<Sigmoid>(in, out);
+}
+void sigmoid(std::span<const double> in, std::span<double> out) {
+  map<Sigmoid>(in, out);
+}
+void tanh(std::span<const float> in, std::span<float> out) {
+  map<Tanh>(in, out);
+}
+void tanh(std::span<const double> in, std::span<double> out) {
+  map<Tanh>(in, out);
+}
+
+}  // namespace ballast::arithmetic
