@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "core/arithmetic/reductions.h"
+
 namespace ballast {
 
 namespace {
@@ -39,14 +41,8 @@ double max(const Column& column) {
   return *std::max_element(column.values.begin(), column.values.end()) + 0.0;
 }
 
-double sum(const std::vector<double>& values) {
-  double total = 0.0;
-  for (const double value : values) total += value;
-  return total;
-}
-
 double mean(const Column& column) {
-  const double total_weight = sum(column.weights);
+  const double total_weight = arithmetic::sum(column.weights);
   if (total_weight == 0.0) {
     refuse(column.key, 0,
            "a mean weighted by the number of loss_fn_outputs, and no chunk has any; at least one "
@@ -97,7 +93,8 @@ using Reduction = void (*)(const Column&, Metrics&);
 Reduction find_reduction(std::string_view name) {
   if (name == "mean") return [](const Column& c, Metrics& out) { out[c.key] = mean(c); };
   if (name == "slack") return [](const Column& c, Metrics& out) { out[c.key] = max(c) - mean(c); };
-  if (name == "sum") return [](const Column& c, Metrics& out) { out[c.key] = sum(c.values); };
+  if (name == "sum")
+    return [](const Column& c, Metrics& out) { out[c.key] = arithmetic::sum(c.values); };
   if (name == "min") return [](const Column& c, Metrics& out) { out[c.key] = min(c); };
   if (name == "max") return [](const Column& c, Metrics& out) { out[c.key] = max(c); };
   if (name == "unique") return reduce_unique;

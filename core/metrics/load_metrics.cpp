@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/arithmetic/functions.h"
+
 namespace ballast {
 
 namespace {
@@ -81,6 +83,17 @@ double gini(const SortedLoads& sorted) {
   return ratio(differences, sorted.experts * sorted.total);
 }
 
+/// Taken from the ratios E f_j, which are exactly 1 under perfect balance, so that the divergence
+/// is 0 then.
+double kl_to_uniform(const SortedLoads& sorted, double log_experts) {
+  double sum = 0.0;
+  for (const std::int64_t load : sorted.loads) {
+    if (load == 0) continue;
+    sum += ratio(load, sorted.total) * arithmetic::log(ratio(load * sorted.experts, sorted.total));
+  }
+  return std::clamp(sum, 0.0, log_experts);
+}
+
 }  // namespace
 
 std::optional<LoadMetrics> load_metrics(std::span<const std::int64_t> loads) {
@@ -91,13 +104,18 @@ std::optional<LoadMetrics> load_metrics(std::span<const std::int64_t> loads) {
 
   const Wide experts = sorted.experts;
   const Wide peak = sorted.max() * experts;  // max / fair = peak / total
+  const double log_experts = arithmetic::log(static_cast<double>(experts));
   const std::int64_t dead = dead_experts(sorted);
+  const double divergence = kl_to_uniform(sorted, log_experts);
   return LoadMetrics{
       .frac_with_tokens = ratio(experts - dead, experts),
       .frac_oversubscribed = ratio(oversubscribed_experts(sorted), experts),
       .max_violation = ratio(peak - total, total),
       .min_violation = ratio(sorted.min() * experts - total, total),
       .load_cv = load_cv(sorted),
+      .entropy = log_experts - divergence,
+      .entropy_normalised = experts == 1 ? 1.0 : (log_experts - divergence) / log_experts,
+      .kl_to_uniform = divergence,
       .gini = gini(sorted),
       .dead_experts = dead,
       .max_over_mean = ratio(peak, total),

@@ -29,6 +29,13 @@ struct LoadMetrics {
   /// CV, coefficient of variation; its square is the CV^2 of the importance and load losses
   /// (arXiv:1701.06538).
   double load_cv = 0.0;
+  /// -sum_j f_j ln f_j in nat, in [0, ln E]; 0 ln 0 = 0. Also: routing entropy, load entropy.
+  double entropy = 0.0;
+  /// entropy / ln E, in [0, 1]; 1 for a single expert. Also: normalised entropy, evenness (Pielou).
+  double entropy_normalised = 0.0;
+  /// sum_j f_j ln(E f_j) = ln E - entropy in nat, in [0, ln E]. Also: Theil index, Kullback-Leibler
+  /// divergence of the loads from uniform.
+  double kl_to_uniform = 0.0;
   /// sum_ij |L_i - L_j| / (2 E total), in [0, 1 - 1/E]. Also: Gini coefficient of the loads.
   double gini = 0.0;
   /// #{j : L_j = 0}, in [0, E - 1]. Also: unused, idle, starved or zero-load experts.

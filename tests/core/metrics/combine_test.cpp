@@ -4,7 +4,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
