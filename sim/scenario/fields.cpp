@@ -8,8 +8,10 @@ constexpr IntegerType size_or_none{.at_least = 0, .at_most = 1'000'000'000};
 constexpr IntegerType steps{.at_least = 1, .at_most = 1'000'000'000};
 constexpr IntegerType every_steps{.at_least = 0, .at_most = 1'000'000'000};
 constexpr NumberType finite{};
-constexpr NumberType positive{.above = 0.0};
-constexpr NumberType not_negative{.at_least = 0.0};
+// What ends in fp32 arithmetic has bounds far inside its range.
+constexpr NumberType moderate{.at_least = -1e6, .at_most = 1e6};
+constexpr NumberType positive{.above = 0.0, .at_most = 1e6};
+constexpr NumberType not_negative{.at_least = 0.0, .at_most = 1e6};
 constexpr NumberType below_one{.at_least = 0.0, .below = 1.0};
 constexpr NumberType probability{.at_least = 0.0, .at_most = 1.0};
 
@@ -88,7 +90,8 @@ Fields model_fields() {
           "Added to the mean square in every RMSNorm."),
       field(
           "model.embedding_offset", [](auto& s) -> auto& { return s.model.embedding_offset; },
-          finite, "Added to every coordinate of the embedding: a common component of all tokens."),
+          moderate,
+          "Added to every coordinate of the embedding: a common component of all tokens."),
   };
 }
 
@@ -199,7 +202,8 @@ Fields training_fields() {
       field(
           "training.loss_scale.initial",
           [](auto& s) -> auto& { return s.training.loss_scale.initial; },
-          NumberType{.above = 0.0, .power_of_two = true}, "Loss scale of the first step."),
+          NumberType{.above = 0.0, .at_most = 0x1p64, .power_of_two = true},
+          "Loss scale of the first step."),
       field(
           "training.loss_scale.growth_interval",
           [](auto& s) -> auto& { return s.training.loss_scale.growth_interval; }, steps,

@@ -53,17 +53,22 @@ std::string list(const std::vector<std::string>& words) {
   return text;
 }
 
+std::string right_key(const std::string& key, const std::vector<std::string>& keys,
+                      const std::vector<std::string>& paths) {
+  if (is_in(paths, key)) return "write a dotted path as objects inside each other";
+  const auto right = meant(key, keys, paths);
+  return right ? "did you mean '" + *right + "'?" : "there are " + list(keys);
+}
+
 InputError unknown_key(const std::string& key, const std::string& prefix, const Place& at,
                        const std::vector<std::string>& paths,
                        const std::vector<std::string>& also) {
   std::vector<std::string> keys = keys_of(paths, prefix);
   if (prefix.empty()) keys.insert(keys.end(), also.begin(), also.end());
-  const auto right = meant(key, keys, paths);
-  return InputError(
-      {.what = "unknown key '" + key + "'",
-       .where = at.of(key),
-       .why = "there is no such field here",
-       .right = right ? "did you mean '" + *right + "'?" : "there are " + list(keys)});
+  return InputError({.what = "unknown key '" + key + "'",
+                     .where = at.of(key),
+                     .why = "there is no such field here",
+                     .right = right_key(key, keys, paths)});
 }
 
 class Flattener {

@@ -1,0 +1,159 @@
+#include "sim/scenario/memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <initializer_list>
+#include <limits>
+
+#include "sim/input_error.h"
+#include "sim/text/printable.h"
+
+namespace ballast::sim {
+namespace {
+
+constexpr std::uint64_t beyond = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t sum(std::initializer_list<std::uint64_t> terms) {
+  std::uint64_t total = 0;
+  for (const std::uint64_t term : terms) total = term > beyond - total ? beyond : total + term;
+  return total;
+}
+
+std::uint64_t product(std::initializer_list<std::uint64_t> factors) {
+  std::uint64_t total = 1;
+  for (const std::uint64_t factor : factors) {
+    if (factor == 0) return 0;
+    total = total > beyond / factor ? beyond : total * factor;
+  }
+  return total;
+}
+
+std::uint64_t vocabulary(const TokenSettings& tokens) {
+  return tokens.source == TokenSourceKind::text ? 256 : tokens.vocabulary;
+}
+
+std::uint64_t layer_parameters(const StableLatentMoESettings& moe) {
+  const std::uint64_t hidden = moe.router.hidden;
+  const std::uint64_t routed =
+      product({moe.router.routed_experts, 3, moe.latent, moe.expert_inner});
+  const std::uint64_t shared = product({moe.shared_experts, 3, hidden, moe.shared_inner});
+  const std::uint64_t router = product({moe.router.routed_experts, hidden});
+  const std::uint64_t projections = product({2, moe.latent, hidden});
+  return sum({routed, shared, router, projections, moe.latent, hidden});
+}
+
+std::uint64_t parameters(const Scenario& s) {
+  const std::uint64_t hidden = s.model.moe.router.hidden;
+  return sum({product({2, vocabulary(s.tokens), hidden}), hidden,
+              product({s.model.layers, layer_parameters(s.model.moe)})});
+}
+
+/// A checkpoint holds values and both moments.
+std::uint64_t checkpoints(const Scenario& s) {
+  const bool any = s.training.checkpoint_every > 0 || !s.training.restart_after.empty();
+  return any ? product({parameters(s), 3, sizeof(float)}) : 0;
+}
+
+/// Values that forward keeps for backward, and the gradients of as many.
+std::uint64_t activations(const Scenario& s) {
+  const StableLatentMoESettings& moe = s.model.moe;
+  const std::uint64_t routed =
+      product({moe.router.top_k, sum({product({2, moe.latent}), product({3, moe.expert_inner})})});
+  const std::uint64_t shared = product({moe.shared_experts, 3, moe.shared_inner});
+  const std::uint64_t layer =
+      sum({product({4, moe.router.hidden}), product({3, moe.router.routed_experts}),
+           product({2, moe.latent}), routed, shared});
+  const std::uint64_t token = sum({product({s.model.layers, layer}), vocabulary(s.tokens)});
+  const std::uint64_t sequences =
+      std::max(s.training.sequences,
+               s.training.evaluate_every > 0 ? s.training.evaluate_sequences : std::size_t{0});
+  return product({2, sequences, s.tokens.sequence_length, token, sizeof(float)});
+}
+
+/// `exact` keeps each required bias of a step; the others sums or counts for each expert.
+std::uint64_t observations(const Scenario& s) {
+  if (s.balancer.kind == BalancerKind::none) return 0;
+  const std::uint64_t experts = product({s.model.layers, s.model.moe.router.routed_experts});
+  switch (s.balancer.quantile.estimator) {
+    case QuantileEstimatorKind::exact:
+      return product({experts, s.training.ranks, s.training.micro_batches, s.training.sequences,
+                      s.tokens.sequence_length, sizeof(float)});
+    case QuantileEstimatorKind::histogram:
+      return product({experts, s.balancer.quantile.bins, sizeof(std::int64_t)});
+    case QuantileEstimatorKind::microbatch_mean:
+    case QuantileEstimatorKind::chunk_mean:
+      break;
+  }
+  return product({experts, s.training.sequences, s.tokens.sequence_length, sizeof(float)});
+}
+
+/// An order of the vocabulary for each topic, and one alias table.
+std::uint64_t token_tables(const TokenSettings& tokens) {
+  if (tokens.source != TokenSourceKind::mixture) return 0;
+  return sum({product({tokens.topics, tokens.vocabulary, sizeof(std::int32_t)}),
+              product({tokens.vocabulary, 4, sizeof(double)})});
+}
+
+std::uint64_t text_file(const TokenSettings& tokens) {
+  if (tokens.source != TokenSourceKind::text) return 0;
+  std::error_code unknown;
+  const auto bytes = std::filesystem::file_size(tokens.file, unknown);
+  return unknown ? 0 : bytes;
+}
+
+std::string readable(std::uint64_t bytes) {
+  if (bytes == beyond) return "more than 2^64 bytes";
+  constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+  return fixed(static_cast<double>(bytes) / gib, 1) + " GiB";
+}
+
+}  // namespace
+
+std::uint64_t MemoryEstimate::bytes() const {
+  std::uint64_t total = 0;
+  for (const MemoryTerm& term : terms) total = sum({total, term.bytes});
+  return total;
+}
+
+const MemoryTerm& MemoryEstimate::largest() const {
+  return *std::max_element(terms.begin(), terms.end(),
+                           [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+}
+
+MemoryEstimate estimate_memory(const Scenario& scenario) {
+  return {.terms = {{"parameters, gradients and moments",
+                     product({parameters(scenario), 4, sizeof(float)})},
+                    {"checkpoints", checkpoints(scenario)},
+                    {"activations of a micro-batch", activations(scenario)},
+                    {"pending observations of the balancer", observations(scenario)},
+                    {"token tables", token_tables(scenario.tokens)},
+                    {"the text file", text_file(scenario.tokens)}}};
+}
+
+std::uint64_t default_memory_limit_bytes() {
+  const auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
+  const auto page_bytes = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PAGESIZE)));
+  return product({pages, page_bytes}) / 5 * 4;
+}
+
+void check_memory(std::span<const Scenario> runs, const std::string& origin,
+                  std::uint64_t limit_bytes) {
+  std::uint64_t total = 0;
+  MemoryTerm largest;
+  for (const Scenario& run : runs) {
+    const MemoryEstimate estimate = estimate_memory(run);
+    total = sum({total, estimate.bytes()});
+    if (estimate.largest().bytes > largest.bytes) largest = estimate.largest();
+  }
+  if (total <= limit_bytes && total < beyond) return;
+  throw InputError({.what = "the scenario does not fit into memory",
+                    .where = origin,
+                    .why = "it would take about " + readable(total) + ", most of it for " +
+                           largest.name + " (" + readable(largest.bytes) + "), and the limit is " +
+                           readable(limit_bytes),
+                    .right = "make the model or the batch smaller"});
+}
+
+}  // namespace ballast::sim

@@ -1,0 +1,32 @@
+#include "sim/tokens/make_source.h"
+
+#include "sim/tokens/constant.h"
+#include "sim/tokens/mixture.h"
+#include "sim/tokens/padding.h"
+#include "sim/tokens/text.h"
+
+namespace ballast::sim {
+namespace {
+
+std::unique_ptr<TokenSource> unpadded_source(const TokenSettings& settings, std::uint64_t seed) {
+  switch (settings.source) {
+    case TokenSourceKind::mixture:
+      return std::make_unique<MixtureSource>(settings, seed);
+    case TokenSourceKind::text:
+      return std::make_unique<TextSource>(settings.file, settings.sequence_length, seed);
+    case TokenSourceKind::constant:
+      break;
+  }
+  return std::make_unique<ConstantSource>(settings.token, settings.vocabulary,
+                                          settings.sequence_length);
+}
+
+}  // namespace
+
+std::unique_ptr<TokenSource> make_source(const TokenSettings& settings, std::uint64_t seed) {
+  auto source = unpadded_source(settings, seed);
+  if (settings.padding == 0.0) return source;
+  return std::make_unique<PaddedSource>(std::move(source), settings.padding, seed);
+}
+
+}  // namespace ballast::sim
