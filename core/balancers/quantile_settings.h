@@ -6,10 +6,12 @@ namespace ballast {
 
 /// How the next bias is estimated from a step's required biases r_ij = alpha_i - s_ij, q = m k / E.
 enum class QuantileEstimatorKind {
-  exact,            ///< the (floor(q) + 1)-th smallest r of the pooled step
-  histogram,        ///< Kimi K3, App. D: pooled integer counts in `bins` bins, rank ceil(q), interpolated
-  microbatch_mean,  ///< Megatron: exact per micro-batch, mean over micro-batches, then mean over ranks
-  chunk_mean,       ///< Marin: per rank the max(1, floor(q))-th largest margin of its tokens, mean over ranks
+  exact,      ///< the (floor(q) + 1)-th smallest r of the pooled step
+  histogram,  ///< Kimi K3, App. D: pooled integer counts in `bins` bins, rank ceil(q), interpolated
+  microbatch_mean,  ///< Megatron: exact per micro-batch, mean over micro-batches, then mean over
+                    ///< ranks
+  chunk_mean,  ///< Marin: per rank the max(1, floor(q))-th largest margin of its tokens, mean over
+               ///< ranks
 };
 
 enum class UpdateCadence {

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ballast {
+
+/// The interval of required biases that a histogram of `bins` equal bins covers while b is in force
+/// (Kimi K3 report, App. D): lo = min b - 1 and hi = max b + 1 in fp32, w = (hi - lo) / bins in
+/// double.
+///
+/// For scores in [0, 1] every r = alpha - s lies in [lo, hi], without allowance: alpha = s' + b'
+/// for some expert, and with all of these rounded to fp32, rounding keeps order. Other scores
+/// (logits) may leave it; bin() then takes the nearest bin. The bin is computed in double because
+/// in fp32, at 1000 bins, r = 0 on the edge of bin 500 falls into bin 499, and cutoff experts
+/// without a bias have r = 0.
+class HistogramRange {
+ public:
+  /// Biases that are not finite are passed over: no finite cutoff comes from them. Throws
+  /// std::invalid_argument when none is finite, or when they are so large that lo = hi in fp32.
+  HistogramRange(std::span<const float> biases, std::size_t bins);
+
+  float low() const { return low_; }
+  float high() const { return high_; }
+  double width() const { return width_; }  ///< of one bin
+  std::size_t bins() const { return bins_; }
+
+  /// clamp(floor((r - lo) / w), 0, bins - 1), with a true division, in double. r is not NaN.
+  std::size_t bin(float r) const;
+
+  friend bool operator==(const HistogramRange&, const HistogramRange&) = default;
+
+ private:
+  float low_;
+  float high_;
+  double width_;
+  std::size_t bins_;
+};
+
+/// The K3 estimate of an expert from its counts, `[bins]`, at least one of them positive (App. D),
+/// with q = total k / E:
+///     bin* = the first bin whose cumulative count >= ceil(q), c = the cumulative count before it,
+///     h = its own bhat = lo + (bin* + clip((q - c) / h, 0, 1)) w
+/// The rank ceil(q) is an integer computation; the rest is double. |bhat - r_(ceil q)| <= w for
+/// observations inside the range, up to rounding. `total` is the sum of the counts; 0 < top_k <
+/// experts.
+double histogram_quantile(const HistogramRange& range, std::span<const std::int64_t> counts,
+                          std::int64_t total, std::size_t top_k, std::size_t experts);
+
+}  // namespace ballast

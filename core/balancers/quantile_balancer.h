@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+
+#include "core/balancers/balancer.h"
+#include "core/balancers/quantile_estimator.h"
+#include "core/balancers/quantile_settings.h"
+
+namespace ballast {
+
+/// Quantile balancing (Kimi K3 report, Eq. 13-14): sets, not increments, each bias so that q = m k
+/// / E of the observed tokens would have selected the expert under their cutoffs,
+///     bhat = the estimate of the settings' QuantileEstimator,
+///     bhat <- ema b + (1 - ema) bhat,  or  b + gain (bhat - b),
+///     b    <- bhat - mean(bhat),       in double and in the order of the experts, rounded to fp32
+///     once.
+///
+/// - The biases move at end_step() with UpdateCadence::step, and inside observe() with
+///   UpdateCadence::forward, where end_step() then does nothing and a skipped step takes nothing
+///   back. They never move anywhere else, so all forwards of a step see the same ones with the
+///   cadence `step`.
+/// - Without a valid token observed, the biases stay as they are, to the bit.
+/// - A bias that is not finite (set_biases may set one) is not blended with: the estimate takes its
+/// place.
+/// - An update that would leave [-1e30, 1e30] (a gain above 2 can diverge) is refused: the last
+/// biases stay.
+/// - set_biases() drops pending observations: they were made under other biases.
+///
+/// Not for concurrent calls. Costs of observe() and end_step(): see the estimators.
+class QuantileBalancer final : public Balancer {
+ public:
+  /// Zero biases. Throws std::invalid_argument, with one line that says what would be right, for
+  /// top_k outside [1, experts), bins outside [2, 2^24], ema outside [0, 1), a gain that is not
+  /// finite and positive, or ema together with a gain.
+  QuantileBalancer(std::size_t experts, std::size_t top_k, const QuantileSettings& settings);
+
+  std::span<const float> biases() const override { return biases_; }
+  void set_biases(std::span<const float> biases) override;
+
+  /// Throws std::invalid_argument, and changes nothing, when a shape is wrong, an r of a valid row
+  /// is not finite, or the biases in force give no histogram range.
+  void observe(const RoutedBatch& batch) override;
+  void end_step(bool applied) override;
+
+  void save(StateDict& state, const std::string& prefix) const override;
+  /// Throws std::out_of_range or std::invalid_argument, and changes nothing, for a state that is
+  /// not one of a balancer with these settings.
+  void load(const StateDict& state, const std::string& prefix) override;
+
+  /// Valid tokens observed and not yet used or dropped.
+  std::int64_t pending_tokens() const { return estimator_->tokens(); }
+  /// Observations outside the histogram's range since construction; 0 for scores in [0, 1].
+  ClampedCounts clamped() const { return estimator_->clamped(); }
+
+ private:
+  void update();
+  std::vector<double> blend(std::vector<double> estimate) const;
+  void store_centred(std::span<const double> biases);
+
+  std::size_t top_k_;
+  QuantileSettings settings_;
+  std::vector<float> biases_;
+  std::unique_ptr<QuantileEstimator> estimator_;
+};
+
+}  // namespace ballast
