@@ -7,7 +7,8 @@
 
 namespace ballast {
 
-HistogramRange::HistogramRange(std::span<const float> biases, std::size_t bins) : bins_(bins) {
+HistogramRange::HistogramRange(std::span<const float> biases, std::size_t bins)
+    : last_bin_(static_cast<double>(bins - 1)), bins_(bins) {
   float smallest = std::numeric_limits<float>::infinity();
   float largest = -smallest;
   for (const float b : biases) {
@@ -23,12 +24,6 @@ HistogramRange::HistogramRange(std::span<const float> biases, std::size_t bins) 
                                 std::to_string(smallest) + " to " + std::to_string(largest) +
                                 "; they must be finite and small enough for b - 1 < b + 1");
   }
-}
-
-std::size_t HistogramRange::bin(float r) const {
-  const double position = std::floor((static_cast<double>(r) - static_cast<double>(low_)) / width_);
-  // Clamped before the conversion: an integer need not hold what a double holds.
-  return static_cast<std::size_t>(std::clamp(position, 0.0, static_cast<double>(bins_ - 1)));
 }
 
 double histogram_quantile(const HistogramRange& range, std::span<const std::int64_t> counts,

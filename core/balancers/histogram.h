@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,8 +28,15 @@ class HistogramRange {
   double width() const { return width_; }  ///< of one bin
   std::size_t bins() const { return bins_; }
 
-  /// clamp(floor((r - lo) / w), 0, bins - 1), with a true division, in double. r is not NaN.
-  std::size_t bin(float r) const;
+  /// clamp(floor((r - lo) / w), 0, bins - 1), with a true division, in double. r is not NaN; bins
+  /// is at most 2^24.
+  std::uint32_t bin(float r) const {
+    const double position =
+        std::floor((static_cast<double>(r) - static_cast<double>(low_)) / width_);
+    // Clamped before the conversion: an integer need not hold what a double holds.
+    const double clamped = std::min(std::max(position, 0.0), last_bin_);
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(clamped));
+  }
 
   friend bool operator==(const HistogramRange&, const HistogramRange&) = default;
 
@@ -35,6 +44,7 @@ class HistogramRange {
   float low_;
   float high_;
   double width_;
+  double last_bin_;
   std::size_t bins_;
 };
 

@@ -1,6 +1,7 @@
 #include "core/balancers/histogram_estimator.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <stdexcept>
 
@@ -44,10 +45,15 @@ void HistogramEstimator::check_range(const HistogramRange& range) const {
 
 void HistogramEstimator::add_counts(MatrixView<const float> required) {
   const HistogramRange range = *range_;
+  const std::size_t bins = bins_;
+  std::array<std::uint32_t, experts_at_once> bin;
   for (std::size_t first = 0; first < experts_; first += experts_at_once) {
-    const std::size_t end = std::min(first + experts_at_once, experts_);
+    const std::size_t count = std::min(experts_at_once, experts_ - first);
+    const auto histograms = std::span(counts_).subspan(first * bins, count * bins);
     for (std::size_t i = 0; i < required.rows(); ++i) {
-      for (std::size_t j = first; j < end; ++j) ++counts_[j * bins_ + range.bin(required(i, j))];
+      const auto row = required.row(i).subspan(first, count);
+      for (std::size_t j = 0; j < count; ++j) bin[j] = range.bin(row[j]);
+      for (std::size_t j = 0; j < count; ++j) ++histograms[j * bins + bin[j]];
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "core/arithmetic/reductions.h"
 #include "core/balancers/bias_count.h"
 #include "core/balancers/required_biases.h"
 
@@ -87,9 +88,7 @@ std::vector<double> QuantileBalancer::blend(std::vector<double> estimate) const 
 }
 
 void QuantileBalancer::store_centred(std::span<const double> biases) {
-  double sum = 0.0;
-  for (const double b : biases) sum += b;
-  const double mean = sum / static_cast<double>(biases.size());
+  const double mean = arithmetic::sum(biases) / static_cast<double>(biases.size());
   const bool representable = std::all_of(biases.begin(), biases.end(),
                                          [&](double b) { return std::abs(b - mean) <= bias_max; });
   if (!representable) return;

@@ -12,7 +12,7 @@ namespace ballast {
 /// / E of the observed tokens would have selected the expert under their cutoffs,
 ///     bhat = the estimate of the settings' QuantileEstimator,
 ///     bhat <- ema b + (1 - ema) bhat,  or  b + gain (bhat - b),
-///     b    <- bhat - mean(bhat),       in double and in the order of the experts, rounded to fp32
+///     b    <- bhat - mean(bhat),       in double and in a fixed order, rounded to fp32
 ///     once.
 ///
 /// - The biases move at end_step() with UpdateCadence::step, and inside observe() with
