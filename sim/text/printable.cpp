@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <sstream>
+#include <utility>
 
 namespace ballast::sim {
 namespace {
@@ -78,6 +80,19 @@ std::string fixed(double value, int digits) {
   const std::string text(buffer.data(), end);
   const bool is_zero = text.find_first_not_of("-0.") == std::string::npos;
   return is_zero && text[0] == '-' ? text.substr(1) : text;
+}
+
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent) {
+  const std::string margin(indent, ' ');
+  std::string out;
+  std::string line;
+  std::istringstream words{std::string(text)};
+  for (std::string word; words >> word;) {
+    const bool fits = indent + display_width(line) + 1 + display_width(word) <= width;
+    if (!line.empty() && !fits) out += margin + std::exchange(line, "") + '\n';
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return line.empty() ? out : out + margin + line + '\n';
 }
 
 }  // namespace ballast::sim

@@ -19,4 +19,8 @@ std::size_t display_width(std::string_view text);
 /// A double as people read it: `digits` digits after the point, "-" for NaN, and never "-0.00".
 std::string fixed(double value, int digits);
 
+/// The words of the text in lines of at most `width` columns (a longer word stays whole), each
+/// begun with `indent` blanks and closed with a line end.
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent);
+
 }  // namespace ballast::sim
