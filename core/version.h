@@ -4,7 +4,7 @@
 
 namespace ballast {
 
-/// The version of this library and its command; CMakeLists.txt says the same.
+/// The version of this library and its command; CMakeLists.txt reads it from here.
 inline constexpr std::string_view version = "0.1.0";
 
 }  // namespace ballast
