@@ -13,9 +13,9 @@ namespace ballast {
 
 namespace {
 
-// Within these limits E * sum L^2 and total^2 stay below 2^127.
+// Within these limits E * sum L^2 and total^2 are at most 2^126.
 constexpr std::int64_t max_total = std::int64_t{1} << 53;
-constexpr std::size_t max_experts = std::size_t{1} << 21;
+constexpr std::size_t max_experts = std::size_t{1} << 20;
 
 __extension__ using Wide = __int128;
 
@@ -26,7 +26,7 @@ double ratio(Wide numerator, Wide denominator) {
 std::int64_t checked_total(std::span<const std::int64_t> loads) {
   if (loads.size() > max_experts) {
     throw std::invalid_argument("loads: " + std::to_string(loads.size()) +
-                                " experts; load metrics are defined for at most 2^21");
+                                " experts; load metrics are defined for at most 2^20");
   }
   std::int64_t total = 0;
   for (std::size_t expert = 0; expert < loads.size(); ++expert) {

@@ -59,7 +59,7 @@ struct LoadMetrics {
 /// conversion and division (and root) away from them. Sums of logarithms run over the loads in
 /// ascending order. So the metrics depend on the loads alone, not on which expert carries which, to
 /// the bit. Complexity: O(E log E) time, O(E) memory. Errors: std::invalid_argument for a negative
-/// load, a total above 2^53 or more than 2^21 experts.
+/// load, a total above 2^53 or more than 2^20 experts.
 std::optional<LoadMetrics> load_metrics(std::span<const std::int64_t> loads);
 
 }  // namespace ballast

@@ -268,7 +268,7 @@ TEST(LoadMetrics, TheLargestTotalIsStillExact) {
   const std::int64_t half = std::int64_t{1} << 52;
   EXPECT_EQ(load_metrics(Loads{half, half})->load_cv, 0.0);
   EXPECT_EQ(load_metrics(Loads{2 * half, 0})->load_cv, 1.0);
-  Loads many(std::size_t{1} << 21, 0);
+  Loads many(std::size_t{1} << 20, 0);
   many[0] = 2 * half;
   const auto collapsed = load_metrics(many).value();
   EXPECT_EQ(collapsed.max_over_mean, static_cast<double>(many.size()));
@@ -280,7 +280,7 @@ TEST(LoadMetrics, RefusesWhatIsNoCountOrTooLargeToBeExact) {
   EXPECT_THROW(load_metrics(Loads{std::int64_t{1} << 53, 1}), std::invalid_argument);
   EXPECT_THROW(load_metrics(Loads{std::numeric_limits<std::int64_t>::max(), 1}),
                std::invalid_argument);
-  EXPECT_THROW(load_metrics(Loads((std::size_t{1} << 21) + 1, 1)), std::invalid_argument);
+  EXPECT_THROW(load_metrics(Loads((std::size_t{1} << 20) + 1, 1)), std::invalid_argument);
 }
 
 // ---- Real loads
