@@ -99,12 +99,8 @@ TEST(Dispatch, AFullDiskIsNotSuccess) {
   EXPECT_NE(err.str().find("cannot write the output"), std::string::npos);
 }
 
-TEST(Dispatch, SaysTheVersionTheBuildHas) {
+TEST(Dispatch, SaysItsVersion) {
   EXPECT_EQ(ballast_command({"--version"}).out, "ballast " + std::string(version) + "\n");
-  std::ifstream file(BALLAST_SOURCE_DIR "/CMakeLists.txt");
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_NE(text.str().find("project(ballast VERSION " + std::string(version)), std::string::npos);
 }
 
 }  // namespace
