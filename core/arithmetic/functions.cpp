@@ -72,11 +72,15 @@ using Bits = typename Format<Real>::Bits;
 template <class Real>
 constexpr Real quiet_nan = std::numeric_limits<Real>::quiet_NaN();
 
-template <class Real, std::size_t n>
+/// Horner's rule, from coefficient `i` on. The recursion leaves no loop that would keep callers
+/// from being vectorised.
+template <std::size_t i = 0, class Real, std::size_t n>
 inline Real polynomial(const std::array<Real, n>& coefficients, Real x) {
-  Real value = coefficients[n - 1];
-  for (std::size_t i = n - 1; i-- > 0;) value = std::fma(value, x, coefficients[i]);
-  return value;
+  if constexpr (i + 1 == n) {
+    return coefficients[i];
+  } else {
+    return std::fma(polynomial<i + 1>(coefficients, x), x, coefficients[i]);
+  }
 }
 
 /// 2^n for an n inside the range of normal numbers. Adding 1.5 * 2^mantissa_bits leaves n in the
@@ -111,20 +115,31 @@ inline Reduced<Real> reduce(Real x) {
   return {m, power_of_two<Real>(half_bits), power_of_two<Real>(n_bits - half_bits)};
 }
 
+/// `condition ? a : b` without a branch to compute things behind, which would keep loops from being
+/// vectorised.
 template <class Real>
-inline Real clamp_exponent(Real x) {
-  x = x > Format<Real>::exp_overflow ? Format<Real>::exp_overflow : x;
-  return x < Format<Real>::exp_underflow ? Format<Real>::exp_underflow : x;
+inline Real select(bool condition, Real a, Real b) {
+  const Bits<Real> mask = Bits<Real>{0} - static_cast<Bits<Real>>(condition);
+  return std::bit_cast<Real>((std::bit_cast<Bits<Real>>(a) & mask) |
+                             (std::bit_cast<Bits<Real>>(b) & ~mask));
 }
 
 template <class Real>
 struct Exp {
   static inline Real of(Real x) {
-    const auto reduced = reduce(clamp_exponent(x));
+    using F = Format<Real>;
+    const Real not_above = select(x > F::exp_overflow, F::exp_overflow, x);
+    const auto reduced = reduce(select(x < F::exp_underflow, F::exp_underflow, not_above));
     const Real value = (Real(1) + reduced.m) * reduced.scale_1 * reduced.scale_2;
-    return x != x ? quiet_nan<Real> : value;
+    return select(x != x, quiet_nan<Real>, value);
   }
 };
+
+/// min(|x|, limit).
+template <class Real>
+inline Real size_up_to(Real limit, Real x) {
+  return select(std::abs(x) > limit, limit, std::abs(x));
+}
 
 /// (n + n_low) / (d + d_low), where the low parts are of the size of rounding errors.
 template <class Real>
@@ -141,7 +156,7 @@ inline Real quotient(Real n, Real n_low, Real d, Real d_low) {
 template <class Real>
 struct Sigmoid {
   static inline Real of(Real x) {
-    const auto reduced = reduce(clamp_exponent(-std::abs(x)));
+    const auto reduced = reduce(-size_up_to(-Format<Real>::exp_underflow, x));
     const Real p = Real(1) + reduced.m;
     const Real p_low = reduced.m - (p - Real(1));
     const Real e = p * reduced.scale_1 * reduced.scale_2;
@@ -149,8 +164,8 @@ struct Sigmoid {
     const Real d = Real(1) + e;
     const Real d_low = (e - (d - Real(1))) + e_low;
     const bool left = x < Real(0);
-    const Real value = quotient(left ? e : Real(1), left ? e_low : Real(0), d, d_low);
-    return x != x ? quiet_nan<Real> : value;
+    const Real value = quotient(select(left, e, Real(1)), select(left, e_low, Real(0)), d, d_low);
+    return select(x != x, quiet_nan<Real>, value);
   }
 };
 
@@ -159,9 +174,7 @@ struct Sigmoid {
 template <class Real>
 struct Tanh {
   static inline Real of(Real x) {
-    Real size = std::abs(x);
-    size = size > Format<Real>::tanh_saturation ? Format<Real>::tanh_saturation : size;
-    const auto reduced = reduce(Real(-2) * size);
+    const auto reduced = reduce(Real(-2) * size_up_to(Format<Real>::tanh_saturation, x));
     const Real scale = reduced.scale_1 * reduced.scale_2;
     const Real base = scale - Real(1);
     const Real t = std::fma(scale, reduced.m, base);
@@ -169,7 +182,7 @@ struct Tanh {
     const Real d = Real(2) + t;
     const Real d_low = (t - (d - Real(2))) + t_low;
     const Real value = std::copysign(quotient(-t, -t_low, d, d_low), x);
-    return x != x ? quiet_nan<Real> : value;
+    return select(x != x, quiet_nan<Real>, value);
   }
 };
 

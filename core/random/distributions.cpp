@@ -50,18 +50,6 @@ constexpr Rational far_tail = {
      7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
      2.04426310338993978564e-15}};
 
-/// The z with P(N(0, 1) < z) = 1/2 + q, for |q| < 1/2.
-double normal_quantile(double q) {
-  constexpr double central_half_width = 0.425;
-  constexpr double tail_end = 5.0;
-  if (std::abs(q) <= central_half_width) {
-    return q * central(central_half_width * central_half_width - q * q);
-  }
-  const double r = std::sqrt(-arithmetic::log(0.5 - std::abs(q)));
-  const double size = r <= tail_end ? tail(r - 1.6) : far_tail(r - tail_end);
-  return std::copysign(size, q);
-}
-
 [[noreturn]] void refuse_weights(const std::string& why) {
   throw std::invalid_argument("Categorical: weights must be finite and >= 0, at least one > 0; " +
                               why);
@@ -99,10 +87,21 @@ std::uint64_t uniform_index(Stream& stream, std::uint64_t bound) {
   return boost::random::uniform_int_distribution<std::uint64_t>(0, bound - 1)(stream);
 }
 
+double normal_quantile(double p) {
+  constexpr double central_half_width = 0.425;
+  constexpr double tail_end = 5.0;
+  const double q = p - 0.5;
+  if (std::abs(q) <= central_half_width) {
+    return q * central(central_half_width * central_half_width - q * q);
+  }
+  const double r = std::sqrt(-arithmetic::log(q < 0 ? p : 1 - p));
+  const double size = r <= tail_end ? tail(r - 1.6) : far_tail(r - tail_end);
+  return std::copysign(size, q);
+}
+
 double normal(Stream& stream) {
   // (i + 1/2) / 2^52 is never 0 or 1, is symmetric about 1/2, and is exact.
-  const double u = (static_cast<double>(stream() >> 12) + 0.5) * 0x1p-52;
-  return normal_quantile(u - 0.5);
+  return normal_quantile((static_cast<double>(stream() >> 12) + 0.5) * 0x1p-52);
 }
 
 double log_normal(Stream& stream, double sigma) {
