@@ -128,8 +128,8 @@ template <class Real>
 struct Exp {
   static inline Real of(Real x) {
     using F = Format<Real>;
-    const Real not_above = select(x > F::exp_overflow, F::exp_overflow, x);
-    const auto reduced = reduce(select(x < F::exp_underflow, F::exp_underflow, not_above));
+    const Real not_above = x > F::exp_overflow ? F::exp_overflow : x;
+    const auto reduced = reduce(not_above < F::exp_underflow ? F::exp_underflow : not_above);
     const Real value = (Real(1) + reduced.m) * reduced.scale_1 * reduced.scale_2;
     return select(x != x, quiet_nan<Real>, value);
   }

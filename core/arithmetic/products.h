@@ -3,9 +3,13 @@
 #include "core/executor.h"
 #include "core/matrix.h"
 
-/// Matrix products with a defined order of summation, for every shape, vector width and number of
-/// threads. An entry depends on its own row and column alone: never on how many other rows there
-/// are.
+/// Matrix products with a defined order of summation, for every shape, vector width and number of threads.
+/// An entry depends on its own row and column alone: never on how many other rows there are.
+///
+/// For float and double. Dimensions must match as written, and `out` must not overlap with `a` or `b`; any
+/// dimension may be 0, and a sum of no terms is +0. Errors of entries are those of `dot`. A NaN entry is the
+/// one quiet NaN of std::numeric_limits. Time is m n p; nothing is allocated. The executor gets pieces of the
+/// output, if there is enough work for more than one thread; nothing is thrown but what it throws.
 namespace ballast::arithmetic {
 
 /// out[m, n] = a[m, p] * b[n, p]^T. Entry (i, j) equals `dot(a.row(i), b.row(j))` to the bit.
