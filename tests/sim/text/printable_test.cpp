@@ -40,5 +40,11 @@ TEST(Fixed, RoundsAndNeverShowsANegativeZero) {
   EXPECT_EQ(fixed(-std::numeric_limits<double>::infinity(), 2), "-inf");
 }
 
+TEST(Wrapped, BreaksAtBlanksAndIndentsEveryLine) {
+  EXPECT_EQ(wrapped("one two  three", 9, 2), "  one two\n  three\n");
+  EXPECT_EQ(wrapped("unbreakable", 4, 0), "unbreakable\n");
+  EXPECT_EQ(wrapped("", 10, 2), "");
+}
+
 }  // namespace
 }  // namespace ballast::sim
