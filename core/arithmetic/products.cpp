@@ -39,11 +39,11 @@ constexpr std::size_t tile_cols = tile_vectors* lanes<Real>;
 template <class Real>
 using Panel = std::array<Real, block_size * tile_cols<Real>>;
 
-/// out[rows, tile_cols] of a[rows, depth] times a panel b[depth, tile_cols]; `out_stride` is the
-/// distance between rows.
+/// out[rows, tile_cols] of a[rows, depth] times b[depth, tile_cols]; `b_stride` and `out_stride`
+/// are distances between rows.
 template <std::size_t rows, class Real>
-void multiply_tile(Strided<Real> a, const Real* b, std::size_t depth, Real* out,
-                   std::size_t out_stride, Block block) {
+void multiply_tile(Strided<Real> a, const Real* b, std::size_t b_stride, std::size_t depth,
+                   Real* out, std::size_t out_stride, Block block) {
   Vector<Real> sums[rows][tile_vectors];
   for (std::size_t i = 0; i < rows; ++i) {
     for (std::size_t v = 0; v < tile_vectors; ++v) {
@@ -53,9 +53,8 @@ void multiply_tile(Strided<Real> a, const Real* b, std::size_t depth, Real* out,
   }
   for (std::size_t p = 0; p < depth; ++p) {
     Vector<Real> columns[tile_vectors];
-    for (std::size_t v = 0; v < tile_vectors; ++v) {
-      columns[v] = load(b + p * tile_cols<Real> + v * lanes<Real>);
-    }
+    for (std::size_t v = 0; v < tile_vectors; ++v)
+      columns[v] = load(b + p * b_stride + v * lanes<Real>);
     for (std::size_t i = 0; i < rows; ++i) {
       const Vector<Real> factor = broadcast(*a.at(i, p));
       for (std::size_t v = 0; v < tile_vectors; ++v) {
@@ -73,33 +72,34 @@ void multiply_tile(Strided<Real> a, const Real* b, std::size_t depth, Real* out,
 }
 
 template <class Real>
-void multiply_tile(std::size_t rows, Strided<Real> a, const Real* b, std::size_t depth, Real* out,
-                   std::size_t out_stride, Block block) {
+void multiply_tile(std::size_t rows, Strided<Real> a, const Real* b, std::size_t b_stride,
+                   std::size_t depth, Real* out, std::size_t out_stride, Block block) {
   switch (rows) {
     case 1:
-      return multiply_tile<1>(a, b, depth, out, out_stride, block);
+      return multiply_tile<1>(a, b, b_stride, depth, out, out_stride, block);
     case 2:
-      return multiply_tile<2>(a, b, depth, out, out_stride, block);
+      return multiply_tile<2>(a, b, b_stride, depth, out, out_stride, block);
     case 3:
-      return multiply_tile<3>(a, b, depth, out, out_stride, block);
+      return multiply_tile<3>(a, b, b_stride, depth, out, out_stride, block);
     case 4:
-      return multiply_tile<4>(a, b, depth, out, out_stride, block);
+      return multiply_tile<4>(a, b, b_stride, depth, out, out_stride, block);
     case 5:
-      return multiply_tile<5>(a, b, depth, out, out_stride, block);
+      return multiply_tile<5>(a, b, b_stride, depth, out, out_stride, block);
     default:
-      return multiply_tile<tile_rows>(a, b, depth, out, out_stride, block);
+      return multiply_tile<tile_rows>(a, b, b_stride, depth, out, out_stride, block);
   }
 }
 
 /// The tile of `rows` x `cols` at the edge of the output, through a whole tile beside it.
 template <class Real>
 void multiply_edge(std::size_t rows, std::size_t cols, Strided<Real> a, const Real* b,
-                   std::size_t depth, Real* out, std::size_t out_stride, Block block) {
+                   std::size_t b_stride, std::size_t depth, Real* out, std::size_t out_stride,
+                   Block block) {
   std::array<Real, tile_rows * tile_cols<Real>> tile{};
   for (std::size_t i = 0; i < rows; ++i) {
     std::copy_n(out + i * out_stride, cols, tile.data() + i * tile_cols<Real>);
   }
-  multiply_tile(rows, a, b, depth, tile.data(), tile_cols<Real>, block);
+  multiply_tile(rows, a, b, b_stride, depth, tile.data(), tile_cols<Real>, block);
   for (std::size_t i = 0; i < rows; ++i) {
     std::copy_n(tile.data() + i * tile_cols<Real>, cols, out + i * out_stride);
   }
@@ -150,9 +150,11 @@ void multiply_panel(const Product<Real>& product, std::size_t j, std::size_t col
       const Strided<Real> a{product.a.at(i, p), product.a.row_stride, product.a.col_stride};
       Real* out = product.out + i * product.out_stride + j;
       if (cols == tile_cols<Real>) {
-        multiply_tile(rows, a, panel.data(), depth, out, product.out_stride, block);
+        multiply_tile(rows, a, panel.data(), tile_cols<Real>, depth, out, product.out_stride,
+                      block);
       } else {
-        multiply_edge(rows, cols, a, panel.data(), depth, out, product.out_stride, block);
+        multiply_edge(rows, cols, a, panel.data(), tile_cols<Real>, depth, out, product.out_stride,
+                      block);
       }
     }
   }
@@ -182,7 +184,7 @@ template <class Real>
 void run(const Product<Real>& product, const Executor& executor) {
   constexpr std::size_t piece_rows = 32 * tile_rows;
   constexpr std::size_t piece_cols = 64;
-  constexpr std::size_t small = 256 * 1024;
+  constexpr std::size_t small = 128 * 1024;
   const std::size_t down = (product.rows + piece_rows - 1) / piece_rows;
   const std::size_t across = (product.cols + piece_cols - 1) / piece_cols;
   if (down * across <= 1 || product.rows * product.cols * product.depth <= small) {

@@ -17,6 +17,8 @@ struct Parameter {
       : value(rows, cols, fill), gradient(rows, cols) {}
   Matrix<Real> value;
   Matrix<Real> gradient;
+  /// Standard deviation of the normal distribution that `initialize` draws the values from; 0 keeps them.
+  double initial_deviation = 0.0;
 };
 
 /// A node of the model's tree of modules: children and parameters under names, and a train/eval mode.

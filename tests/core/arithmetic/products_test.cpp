@@ -233,37 +233,6 @@ TYPED_TEST(Products, PassOnNaNAndInfinityToTheEntriesTheyReachOnly) {
   EXPECT_FALSE(std::signbit(product(2, 5))) << "NaNs leave with one set of bits";
 }
 
-/// One number for the bits of products, sums, and what is made of them, the same for every
-/// compiler, optimisation level and vector width.
-template <class Real>
-std::uint64_t fingerprint() {
-  using Bits = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
-  Stream stream(8);
-  const auto a = random_matrix<Real>(70, 300, stream);
-  const auto b = random_matrix<Real>(45, 300, stream);
-  const auto product =
-      accumulated(times_transposed(a, b), times(a, transpose(a)), times_transposed(a, b));
-  std::uint64_t hash = 0;
-  const auto add = [&](Real value) {
-    hash = std::rotl(hash ^ std::bit_cast<Bits>(value), 29) * 0x9E3779B97F4A7C15u;
-  };
-  for (std::size_t i = 0; i < product.rows(); ++i) {
-    const auto row = product.row(i);
-    for (const Real value : row) add(value);
-    add(sum(row));
-    add(log_sum_exp(row));
-    std::vector<Real> shares(row.size());
-    softmax(row, shares);
-    for (const Real value : shares) add(value);
-  }
-  return hash;
-}
-
-TEST(ProductsBits, AreTheKnownOnes) {
-  EXPECT_EQ(fingerprint<float>(), 0xcb867a321a1dda9cu);
-  EXPECT_EQ(fingerprint<double>(), 0x9a9bc51d0322f26bu);
-}
-
 RC_GTEST_PROP(ProductsProperties, EveryShapeKeepsTheDefinition, ()) {
   const auto m = *rc::gen::inRange<std::size_t>(0, 40);
   const auto n = *rc::gen::inRange<std::size_t>(0, 80);

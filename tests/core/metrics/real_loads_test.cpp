@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 #include "core/metrics/load_metrics.h"
 
 namespace ballast {
@@ -16,7 +18,7 @@ namespace {
 using Row = std::map<std::string, std::string>;
 using LayerKey = std::pair<std::string, std::string>;  // trace, layer
 
-const std::filesystem::path data = std::filesystem::path(BALLAST_SOURCE_DIR) / "../shared/data";
+const std::filesystem::path data = test::shared_data_dir();
 
 std::vector<std::string> cells(const std::string& line) {
   std::vector<std::string> out;

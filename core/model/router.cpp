@@ -1,0 +1,163 @@
+#include "core/model/router.h"
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "core/arithmetic/functions.h"
+#include "core/arithmetic/reductions.h"
+
+namespace ballast {
+
+namespace {
+
+const RouterSettings& checked(const RouterSettings& settings) {
+  if (settings.top_k < 1 || settings.top_k > settings.routed_experts) {
+    throw std::invalid_argument("router: top_k is " + std::to_string(settings.top_k) + ", not within 1.." +
+                                std::to_string(settings.routed_experts) + " (the routed experts)");
+  }
+  return settings;
+}
+
+template <class Real>
+void softmax_rows(MatrixView<Real> rows) {
+  for (std::size_t t = 0; t < rows.rows(); ++t) arithmetic::softmax(rows.row(t), rows.row(t));
+}
+
+template <class Real>
+std::vector<std::uint8_t> finite_rows(const Matrix<Real>& scores) {
+  std::vector<std::uint8_t> finite(scores.rows());
+  for (std::size_t t = 0; t < scores.rows(); ++t) {
+    bool all = true;
+    for (const Real s : scores.row(t)) all &= std::isfinite(s);
+    finite[t] = all;
+  }
+  return finite;
+}
+
+template <class Real>
+const Matrix<Real>& gates_of(const Routing<Real>& routing) {
+  return routing.gates.rows() != 0 ? routing.gates : routing.scores;
+}
+
+/// Small enough to vanish in any sum that is not nearly zero itself; in K3's code.
+constexpr double denominator_guard = 1e-20;
+
+template <class Real>
+void weigh(Routing<Real>& routing, const RouterSettings& settings) {
+  const auto& indices = routing.selection.indices;
+  const auto& gates = gates_of(routing);
+  const auto scale = static_cast<Real>(settings.routed_scale);
+  routing.weights = {indices.rows(), indices.cols()};
+  if (settings.renormalize) routing.weight_sums.resize(indices.rows());
+  for (std::size_t t = 0; t < indices.rows(); ++t) {
+    const auto chosen = indices.row(t);
+    const auto p = routing.weights.row(t);
+    Real sum{0};
+    for (std::size_t slot = 0; slot < chosen.size(); ++slot) {
+      p[slot] = gates(t, static_cast<std::size_t>(chosen[slot]));
+      sum += p[slot];
+    }
+    if (settings.renormalize) {
+      routing.weight_sums[t] = sum;
+      for (Real& weight : p) weight /= sum + static_cast<Real>(denominator_guard);
+    }
+    for (Real& weight : p) weight *= scale;
+  }
+}
+
+}  // namespace
+
+template <class Real>
+Router<Real>::Router(const RouterSettings& settings)
+    : gate(checked(settings).routed_experts, settings.hidden), settings_(settings) {
+  this->add_module("gate", gate);
+}
+
+template <class Real>
+Routing<Real> Router<Real>::forward(MatrixView<const Real> x, std::span<const float> biases,
+                                    const Executor& executor) const {
+  Matrix<Real> logits(x.rows(), settings_.routed_experts);
+  gate.forward(x, logits, executor);
+  return route(std::move(logits), biases);
+}
+
+template <class Real>
+Routing<Real> Router<Real>::route(Matrix<Real> logits, std::span<const float> biases) const {
+  if (logits.cols() != settings_.routed_experts || biases.size() != settings_.routed_experts) {
+    throw std::invalid_argument("router: " + std::to_string(logits.cols()) + " logits a token and " +
+                                std::to_string(biases.size()) + " biases for " +
+                                std::to_string(settings_.routed_experts) + " routed experts");
+  }
+  Routing<Real> routing;
+  routing.scores = std::move(logits);
+  switch (settings_.score) {
+    case ScoreFunction::sigmoid:
+      arithmetic::sigmoid(routing.scores.values(), routing.scores.values());
+      break;
+    case ScoreFunction::softmax:
+      softmax_rows(routing.scores.view());
+      break;
+    case ScoreFunction::logit:
+      routing.gates = routing.scores;
+      softmax_rows(routing.gates.view());
+      break;
+  }
+  routing.selection = select_top_k<Real>(routing.scores, biases, settings_.top_k);
+  routing.finite = finite_rows(routing.scores);
+  weigh(routing, settings_);
+  return routing;
+}
+
+// p_j = c g_j / (S + eps) gives dg_j = c (dp_j - sum_t dp_t g_t / (S + eps)) / (S + eps) for chosen j;
+// sigmoid: dz = dg g (1 - g);  softmax: dz_i = g_i (dg_i - sum_j dg_j g_j), over all experts.
+template <class Real>
+Matrix<Real> Router<Real>::logit_gradient(const Routing<Real>& routing, MatrixView<const Real> dp) const {
+  const auto& gates = gates_of(routing);
+  const auto scale = static_cast<Real>(settings_.routed_scale);
+  Matrix<Real> dz(gates.rows(), gates.cols());
+  std::vector<Real> dg(settings_.top_k);
+  for (std::size_t t = 0; t < gates.rows(); ++t) {
+    const auto chosen = routing.selection.indices.row(t);
+    const auto gate_at = [&](std::size_t slot) { return gates(t, static_cast<std::size_t>(chosen[slot])); };
+    for (std::size_t slot = 0; slot < dg.size(); ++slot) dg[slot] = dp(t, slot) * scale;
+    if (settings_.renormalize) {
+      const Real denominator = routing.weight_sums[t] + static_cast<Real>(denominator_guard);
+      Real mean{0};
+      for (std::size_t slot = 0; slot < dg.size(); ++slot) {
+        mean = std::fma(dg[slot], gate_at(slot) / denominator, mean);
+      }
+      for (Real& g : dg) g = (g - mean) / denominator;
+    }
+    if (settings_.score == ScoreFunction::sigmoid) {
+      for (std::size_t slot = 0; slot < dg.size(); ++slot) {
+        const Real s = gate_at(slot);
+        dz(t, static_cast<std::size_t>(chosen[slot])) = dg[slot] * s * (Real{1} - s);
+      }
+    } else {
+      Real inner{0};
+      for (std::size_t slot = 0; slot < dg.size(); ++slot) inner = std::fma(dg[slot], gate_at(slot), inner);
+      const auto row = dz.row(t);
+      for (std::size_t slot = 0; slot < dg.size(); ++slot) {
+        row[static_cast<std::size_t>(chosen[slot])] = dg[slot];
+      }
+      const auto g = gates.row(t);
+      for (std::size_t j = 0; j < row.size(); ++j) row[j] = g[j] * (row[j] - inner);
+    }
+  }
+  return dz;
+}
+
+template <class Real>
+void Router<Real>::backward(MatrixView<const Real> x, const Routing<Real>& routing,
+                            MatrixView<const Real> dp, MatrixView<Real> dx, const Executor& executor) {
+  const Matrix<Real> dz = logit_gradient(routing, dp);
+  gate.backward_weight(x, dz, executor);
+  gate.backward_input(dz, dx, executor);
+}
+
+template class Router<float>;
+template class Router<double>;
+
+}  // namespace ballast

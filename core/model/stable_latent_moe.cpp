@@ -1,0 +1,147 @@
+#include "core/model/stable_latent_moe.h"
+
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ballast {
+
+namespace {
+
+template <class Real>
+void add_to(MatrixView<Real> sum, MatrixView<const Real> term) {
+  for (std::size_t i = 0; i < sum.values().size(); ++i) sum.values()[i] += term.values()[i];
+}
+
+/// Balancers are fp32, whatever the model computes in.
+template <class Real, class Use>
+void in_fp32(std::size_t rows, std::size_t cols, std::span<const Real> values, Use use) {
+  if constexpr (std::is_same_v<Real, float>) {
+    use(MatrixView<const float>(values.data(), rows, cols));
+  } else {
+    Matrix<float> converted(rows, cols);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      converted.values()[i] = static_cast<float>(values[i]);
+    }
+    use(MatrixView<const float>(converted));
+  }
+}
+
+}  // namespace
+
+template <class Real>
+StableLatentMoE<Real>::StableLatentMoE(const StableLatentMoESettings& settings,
+                                       std::unique_ptr<Balancer> balancer)
+    : router(settings.router),
+      down(settings.latent, settings.router.hidden),
+      experts(settings.router.routed_experts, settings.latent, settings.expert_inner, settings.activation),
+      up(settings.router.hidden, settings.latent),
+      settings_(settings),
+      balancer_(std::move(balancer)) {
+  if (balancer_ == nullptr || balancer_->biases().size() != settings.router.routed_experts) {
+    throw std::invalid_argument("StableLatentMoE: the balancer is not of the model's " +
+                                std::to_string(settings.router.routed_experts) + " routed experts");
+  }
+  this->add_module("router", router);
+  this->add_module("down", down);
+  this->add_module("experts", experts);
+  if (settings.aggregate_norm) this->add_module("norm", norm.emplace(settings.latent, settings.norm_eps));
+  this->add_module("up", up);
+  if (settings.shared_experts > 0) {
+    this->add_module("shared", shared.emplace(settings.router.hidden,
+                                              settings.shared_experts * settings.shared_inner,
+                                              settings.activation));
+  }
+}
+
+template <class Real>
+Matrix<Real> StableLatentMoE<Real>::forward(MatrixView<const Real> x, const ForwardContext& context) {
+  const std::size_t tokens = x.rows();
+  const Executor& executor = context.executor;
+  if (x.cols() != settings_.router.hidden ||
+      (!context.valid.empty() && context.valid.size() != tokens)) {
+    throw std::invalid_argument("StableLatentMoE: tokens or mask have another shape than [tokens, " +
+                                std::to_string(settings_.router.hidden) + "] and [tokens]");
+  }
+  cache_.x = Matrix<Real>(tokens, x.cols());
+  std::copy(x.values().begin(), x.values().end(), cache_.x.values().begin());
+  cache_.routing = router.forward(x, balancer_->biases(), executor);
+
+  Matrix<Real> z(tokens, settings_.latent);
+  down.forward(x, z, executor);
+  cache_.aggregate = {tokens, settings_.latent};
+  experts.forward(z, cache_.routing.selection.indices, cache_.routing.weights, cache_.experts,
+                  cache_.aggregate, executor);
+  if (norm) {
+    cache_.normed = {tokens, settings_.latent};
+    norm->forward(cache_.aggregate, cache_.normed, cache_.inverse_rms);
+  } else {
+    cache_.normed = cache_.aggregate;
+  }
+  Matrix<Real> y(tokens, x.cols());
+  up.forward(cache_.normed, y, executor);
+  if (shared) {
+    cache_.shared = {tokens, settings_.shared_experts * settings_.shared_inner};
+    Matrix<Real> from_shared(tokens, x.cols());
+    shared->forward(x, cache_.shared, 0, from_shared, executor);
+    add_to<Real>(y, from_shared);
+  }
+  if (this->training() && !context.recompute) {
+    count(context);
+    observe(context);
+  }
+  return y;
+}
+
+template <class Real>
+void StableLatentMoE<Real>::count(const ForwardContext& context) {
+  if (!expert_load_counts_) return;
+  count_assignments(cache_.routing.selection.indices, context.valid, *expert_load_counts_);
+}
+
+template <class Real>
+void StableLatentMoE<Real>::observe(const ForwardContext& context) {
+  const auto& routing = cache_.routing;
+  std::vector<std::uint8_t> valid = routing.finite;
+  for (std::size_t t = 0; t < context.valid.size(); ++t) valid[t] = valid[t] && context.valid[t];
+  const auto& scores = routing.scores;
+  in_fp32<Real>(scores.rows(), scores.cols(), scores.values(), [&](MatrixView<const float> s) {
+    const auto& cutoffs = routing.selection.cutoffs;
+    in_fp32<Real>(1, cutoffs.size(), cutoffs, [&](MatrixView<const float> alpha) {
+      balancer_->observe({.scores = s,
+                          .cutoffs = alpha.values(),
+                          .indices = routing.selection.indices,
+                          .valid = valid,
+                          .rank = context.rank});
+    });
+  });
+}
+
+template <class Real>
+Matrix<Real> StableLatentMoE<Real>::backward(MatrixView<const Real> dy, const Executor& executor) {
+  const std::size_t tokens = cache_.x.rows();
+  Matrix<Real> daggregate(tokens, settings_.latent);
+  up.backward_weight(cache_.normed, dy, executor);
+  up.backward_input(dy, daggregate, executor);
+  if (norm) norm->backward(cache_.aggregate, cache_.inverse_rms, daggregate, daggregate);
+
+  Matrix<Real> dz(tokens, settings_.latent), dp(tokens, settings_.router.top_k);
+  experts.backward(cache_.experts, cache_.routing.weights, daggregate, dz, dp, executor);
+
+  Matrix<Real> dx(tokens, cache_.x.cols()), part(tokens, cache_.x.cols());
+  down.backward_weight(cache_.x, dz, executor);
+  down.backward_input(dz, dx, executor);
+  router.backward(cache_.x, cache_.routing, dp, part, executor);
+  add_to<Real>(dx, part);
+  if (shared) {
+    shared->backward(cache_.x, cache_.shared, 0, dy, part, executor);
+    add_to<Real>(dx, part);
+  }
+  return dx;
+}
+
+template class StableLatentMoE<float>;
+template class StableLatentMoE<double>;
+
+}  // namespace ballast
