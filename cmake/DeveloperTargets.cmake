@@ -14,7 +14,7 @@ add_custom_target(ci_fresh_debian USES_TERMINAL
 find_program(CLANG_FORMAT clang-format)
 mark_as_advanced(CLANG_FORMAT)
 file(GLOB_RECURSE formatted CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-  core/*.h core/*.cpp sim/*.h sim/*.cpp props/*.h props/*.cpp tests/*.h tests/*.cpp)
+  core/*.h core/*.cpp sim/*.h sim/*.cpp tests/*.h tests/*.cpp)
 if(CLANG_FORMAT)
   add_custom_target(format COMMAND ${CLANG_FORMAT} --dry-run -Werror ${formatted}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

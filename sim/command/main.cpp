@@ -4,11 +4,13 @@
 #include <vector>
 
 #include "sim/command/dispatch.h"
+#include "sim/command/run.h"
 #include "sim/command/stats.h"
 
 int main(int count, char** words) {
   using namespace ballast::sim;
   const std::array verbs = {
+      Verb{"run", "simulate a scenario and judge it", run},
       Verb{"stats", "loads and metrics of recorded routing", stats},
   };
   std::ios::sync_with_stdio(false);

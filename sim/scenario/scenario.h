@@ -60,9 +60,9 @@ struct Expectation {
   std::string metric;
   Aggregate aggregate = Aggregate::every;
   std::size_t from = 1;
-  std::optional<std::size_t> until;  ///< default: the last step
-  std::optional<double> at_most;
-  std::optional<double> at_least;
+  std::optional<std::size_t> until = std::nullopt;  ///< default: the last step
+  std::optional<double> at_most = std::nullopt;
+  std::optional<double> at_least = std::nullopt;
 };
 
 /// One simulated experiment, complete: with the program's version it decides every bit of the

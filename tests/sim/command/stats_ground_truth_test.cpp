@@ -9,7 +9,7 @@
 
 #include "sim/recordings/load_csv.h"
 #include "tests/sim/command/run_stats.h"
-#include "tests/sim/recordings/shared_data.h"
+#include "tests/support/shared_data.h"
 
 namespace ballast::sim {
 namespace {
@@ -18,7 +18,7 @@ using nlohmann::json;
 using Record = std::map<std::string, std::string>;
 
 std::vector<Record> read_table(const std::string& name) {
-  std::ifstream file(shared_data() + "/" + name);
+  std::ifstream file(test::shared_data_dir() + "/" + name);
   std::vector<Record> records;
   std::string line;
   std::getline(file, line);
@@ -40,7 +40,7 @@ std::string printed(double value) {
 }
 
 std::string recording(const std::string& name) {
-  return shared_data() + "/" + name;
+  return test::shared_data_dir() + "/" + name;
 }
 
 /// What `stats` says of every trace that the figures name.

@@ -10,6 +10,7 @@
 #include "sim/text/printable.h"
 #include "tests/sim/command/run_stats.h"
 #include "tests/sim/recordings/temporary_file.h"
+#include "tests/support/paths.h"
 
 namespace ballast::sim {
 namespace {
@@ -18,7 +19,7 @@ using nlohmann::json;
 using Counts = std::vector<std::int64_t>;
 
 std::string sample(const std::string& name) {
-  return BALLAST_SOURCE_DIR "/tests/data/recordings/" + name;
+  return test::source_dir() + "/tests/data/recordings/" + name;
 }
 
 std::string read(const std::string& path) {
@@ -38,7 +39,7 @@ json problem(const json& file, const std::string& kind) {
 /// Runs the rest of a test in the samples' folder, so that outputs name files by their names alone.
 class InSampleFolder {
  public:
-  InSampleFolder() { std::filesystem::current_path(BALLAST_SOURCE_DIR "/tests/data/recordings"); }
+  InSampleFolder() { std::filesystem::current_path(test::source_dir() + "/tests/data/recordings"); }
   ~InSampleFolder() { std::filesystem::current_path(before_); }
   InSampleFolder(const InSampleFolder&) = delete;
   InSampleFolder& operator=(const InSampleFolder&) = delete;
@@ -341,7 +342,7 @@ TEST(Stats, AFileThatCannotBeReadIsOneLineThatNamesIt) {
       meta("{\"type\": \"meta\", \"num_experts\": \"4\"}\n", ".meta"),
       columns("a,b\n1,2\n", ".columns");
   for (const std::string& path :
-       {std::string("no/such/file"), std::string(BALLAST_SOURCE_DIR), sample("pointer.jsonl"),
+       {std::string("no/such/file"), test::source_dir(), sample("pointer.jsonl"),
         prose.path(), other.path(), cut.path(), two.path(), ragged.path(), negative.path(),
         huge.path(), metas.path(), meta.path(), columns.path()}) {
     const Outcome outcome = run_stats({sample("rows.jsonl"), path});

@@ -5,6 +5,7 @@
 
 #include "sim/input_error.h"
 #include "tests/sim/recordings/temporary_file.h"
+#include "tests/support/paths.h"
 
 namespace ballast::sim {
 namespace {
@@ -50,7 +51,7 @@ RC_GTEST_PROP(LineReader, GivesEveryByteBackWhateverIsPeeked,
 }
 
 TEST(LineReader, RefusesADirectoryAndWhatIsNotThere) {
-  EXPECT_THROW(LineReader(BALLAST_SOURCE_DIR), InputError);
+  EXPECT_THROW(LineReader(test::source_dir()), InputError);
   EXPECT_THROW(LineReader("no/such/file"), InputError);
 }
 

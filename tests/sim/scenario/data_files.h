@@ -3,11 +3,12 @@
 #include <string>
 
 #include "sim/read_file.h"
+#include "tests/support/paths.h"
 
 namespace ballast::sim {
 
 inline std::string source_file(const std::string& name) {
-  return std::string(BALLAST_SOURCE_DIR) + "/" + name;
+  return test::source_dir() + "/" + name;
 }
 
 inline std::string source_text(const std::string& name) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 #include "sim/tokens/make_source.h"
 
 namespace ballast::sim {
@@ -38,7 +40,7 @@ TEST(KnownTokens, OfMixtures) {
 TEST(KnownTokens, OfAText) {
   TokenSettings settings;
   settings.source = TokenSourceKind::text;
-  settings.file = std::string(BALLAST_SOURCE_DIR) + "/tests/data/tokens/counting.txt";
+  settings.file = test::source_dir() + "/tests/data/tokens/counting.txt";
   std::string text = ".\nseven zero";
   Tokens expected(text.begin(), text.end());
   expected.push_back(0);

@@ -78,7 +78,9 @@ TEST(TextSource, TakesPiecesOfTheFileWithTrainingAndEvaluationApart) {
 }
 
 TEST(TextSource, CanHaveOnePlaceOnlyForEvaluation) {
-  const TextFile file(std::string(59, 'x') + "y");
+  std::string text(60, 'x');
+  text.back() = 'y';
+  const TextFile file(text);
   const TextSource source(file.path(), 5, 1);
   EXPECT_EQ(as_bytes(source.sequence({Split::evaluation, 0, 0})), "xxxxxy");
 }

@@ -11,6 +11,7 @@
 
 #include "sim/tokens/make_source.h"
 #include "sim/tokens/sequence_stream.h"
+#include "tests/support/paths.h"
 
 namespace ballast::sim {
 
@@ -28,7 +29,7 @@ TokenSettings settings_of(TokenSourceKind kind, double padding) {
   settings.sequence_length = length;
   settings.padding = padding;
   settings.token = 7;
-  settings.file = std::string(BALLAST_SOURCE_DIR) + "/scenarios/fields.md";
+  settings.file = test::source_dir() + "/scenarios/fields.md";
   return settings;
 }
 

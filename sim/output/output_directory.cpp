@@ -1,0 +1,82 @@
+#include "sim/output/output_directory.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "sim/command/usage_error.h"
+#include "sim/output/output_error.h"
+
+namespace ballast::sim {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& why, const std::string& right) {
+  throw UsageError("--out " + path.string() + ": " + why + "; " + right);
+}
+
+[[noreturn]] void cannot_write(const fs::path& path, const std::string& why) {
+  throw OutputError(path.string() + ": the results cannot be written: " + why +
+                    "; nothing was left behind");
+}
+
+void check_is_free(const fs::path& path) {
+  std::error_code error;
+  const auto status = fs::symlink_status(path, error);
+  if (fs::exists(status)) {
+    if (!fs::is_directory(status)) refuse(path, "a file of this name exists", "name a new directory");
+    if (!fs::is_empty(path, error) || error) {
+      refuse(path, "the directory exists and is not empty", "name a new directory, or remove this one");
+    }
+  }
+  const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (!fs::is_directory(parent, error)) {
+    refuse(path, "there is no directory " + parent.string(), "make it first, or name another place");
+  }
+}
+
+}  // namespace
+
+OutputDirectory::OutputDirectory(const std::string& name) {
+  name_ = fs::path(name).lexically_normal();
+  if (!name_.has_filename()) name_ = name_.parent_path();  // "results/" is "results"
+  if (name_.empty()) refuse(name, "there is no name", "name a new directory");
+  check_is_free(name_);
+  hidden_ = name_;
+  hidden_.replace_filename("." + name_.filename().string() + ".partial-" + std::to_string(getpid()));
+  std::error_code error;
+  if (!fs::create_directory(hidden_, error)) {
+    const std::string why = error ? error.message() : "the hidden directory is there already";
+    hidden_.clear();
+    cannot_write(name_, why);
+  }
+}
+
+OutputDirectory::~OutputDirectory() {
+  std::error_code ignored;
+  if (!hidden_.empty()) fs::remove_all(hidden_, ignored);
+}
+
+void OutputDirectory::write(const fs::path& path, std::string_view text) {
+  std::error_code error;
+  fs::create_directories((hidden_ / path).parent_path(), error);
+  if (error) cannot_write(name_ / path, error.message());
+  errno = 0;
+  std::ofstream file(hidden_ / path, std::ios::binary);
+  file.write(text.data(), static_cast<std::streamsize>(text.size()));
+  file.close();
+  if (!file) cannot_write(name_ / path, errno != 0 ? std::strerror(errno) : "unknown reason");
+}
+
+void OutputDirectory::commit() {
+  std::error_code error;
+  fs::rename(hidden_, name_, error);  // replaces an empty directory, nothing else
+  if (error) cannot_write(name_, error.message());
+  hidden_.clear();
+}
+
+}  // namespace ballast::sim

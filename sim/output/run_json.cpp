@@ -1,0 +1,122 @@
+#include "sim/output/run_json.h"
+
+#include <span>
+
+#include "core/json.h"
+#include "sim/digest.h"
+#include "sim/scenario/words.h"
+
+namespace ballast::sim {
+
+namespace {
+
+Json figures_json(const Figures& figures) {
+  Json json = Json::object();
+  for (const auto& [name, value] : figures) json[name] = value;
+  return json;
+}
+
+Json expectation_json(const ExpectationOutcome& outcome) {
+  const Expectation& expectation = outcome.expectation;
+  Json json = {{"metric", expectation.metric}, {"aggregate", word(expectation.aggregate)}};
+  json["from"] = expectation.from;
+  if (expectation.until) json["until"] = *expectation.until;
+  if (expectation.at_most) json["at_most"] = *expectation.at_most;
+  if (expectation.at_least) json["at_least"] = *expectation.at_least;
+  json["verdict"] = word(outcome.verdict);
+  json["value"] = outcome.value ? Json(*outcome.value) : Json(nullptr);
+  if (outcome.step) json["step"] = *outcome.step;
+  return json;
+}
+
+Json event_json(const Event& event) {
+  Json json = {{"step", event.step}};
+  if (event.kind == Event::Kind::overflow) {
+    json["event"] = "overflow";
+  } else {
+    json["event"] = "restart";
+    json["from_checkpoint"] = event.checkpoint;
+  }
+  return json;
+}
+
+std::string line(const Json& json) { return json.dump() + "\n"; }
+
+}  // namespace
+
+Json summary_json(const Simulation& run) {
+  const auto outcomes = judge(run);
+  Json json = {{"name", run.scenario().name},
+               {"verdict", word(overall(outcomes))},
+               {"digest", run.digest()},
+               {"steps", run.completed()},
+               {"final", figures_json(run.steps().back().figures)},
+               {"expectations", Json::array()},
+               {"events", Json::array()}};
+  if (!run.evaluations().empty()) {
+    json["final"]["eval_loss"] = run.evaluations().back().figures.at("loss");
+  }
+  for (const auto& outcome : outcomes) json["expectations"].push_back(expectation_json(outcome));
+  for (const auto& event : run.events()) json["events"].push_back(event_json(event));
+  return json;
+}
+
+Json summary_json(const std::string& name, const std::vector<const Simulation*>& runs) {
+  std::vector<ExpectationOutcome> outcomes;
+  Digest digest;
+  Json variants = Json::array(), expectations = Json::array();
+  for (const Simulation* run : runs) {
+    Json summary = summary_json(*run);
+    digest.add(std::span<const char>(summary["digest"].get_ref<const std::string&>()));
+    for (const auto& own : summary["expectations"]) {
+      Json named = {{"variant", run->scenario().name}};
+      named.update(own);
+      expectations.push_back(std::move(named));
+    }
+    for (auto& outcome : judge(*run)) outcomes.push_back(std::move(outcome));
+    variants.push_back(std::move(summary));
+  }
+  return {{"name", name},
+          {"verdict", word(overall(outcomes))},
+          {"digest", digest.hex()},
+          {"steps", variants.back()["steps"]},
+          {"final", variants.back()["final"]},
+          {"expectations", std::move(expectations)},
+          {"variants", std::move(variants)}};
+}
+
+std::string metrics_lines(const Simulation& run) {
+  std::string text;
+  for (const auto& record : run.steps()) {
+    Json json = {{"step", record.step}};
+    json.update(figures_json(record.figures));
+    json["tokens"] = record.tokens;
+    json["applied"] = record.applied;
+    json["loss_scale"] = record.loss_scale;
+    text += line(json);
+  }
+  return text;
+}
+
+std::string diagnostics_lines(const Simulation& run) {
+  std::string text;
+  for (const auto& window : run.windows()) {
+    text += line({{"first_step", window.first_step},
+                  {"last_step", window.last_step},
+                  {"complete", window.complete},
+                  {"layers", Json(window.snapshot)}});
+  }
+  return text;
+}
+
+std::string evaluation_lines(const Simulation& run) {
+  std::string text;
+  for (const auto& record : run.evaluations()) {
+    Json json = {{"step", record.step}};
+    json.update(figures_json(record.figures));
+    text += line(json);
+  }
+  return text;
+}
+
+}  // namespace ballast::sim

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sim/scenario/scenario.h"
+#include "sim/simulation/simulation.h"
+
+namespace ballast::sim {
+
+enum class Verdict {
+  pass,
+  fail,
+  unknown,  ///< nothing was tested, or there was nothing to test it on
+};
+
+std::string_view word(Verdict verdict);
+
+/// How an expectation came out.
+struct ExpectationOutcome {
+  Expectation expectation;
+  Verdict verdict = Verdict::unknown;
+  std::optional<double> value;      ///< the value that decided: for `every` the worst, for `any` the best
+  std::optional<std::size_t> step;  ///< where it stood; nothing for a mean
+};
+
+/// Judges an expectation on a run. A value that is not a number meets no bound. `unknown` when the metric has no
+/// value in the chosen steps.
+ExpectationOutcome judge(const Expectation& expectation, const Simulation& run);
+/// All expectations of the run's scenario.
+std::vector<ExpectationOutcome> judge(const Simulation& run);
+
+/// fail if any failed, else unknown if any is unknown or there are none, else pass.
+Verdict overall(std::span<const ExpectationOutcome> outcomes);
+
+}  // namespace ballast::sim

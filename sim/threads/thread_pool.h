@@ -1,0 +1,39 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/executor.h"
+
+namespace ballast::sim {
+
+/// An executor of `threads` threads, the caller's among them. Pieces are handed out one by one; which thread
+/// takes which is left open, and no result depends on it. A call from inside a piece runs on the thread that
+/// makes it, so nesting neither blocks nor oversubscribes.
+class ThreadPool final : public Executor {
+ public:
+  /// threads >= 1.
+  explicit ThreadPool(std::size_t threads);
+  ~ThreadPool() override;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  std::size_t size() const { return workers_.size() + 1; }
+  void for_each(std::size_t count, const std::function<void(std::size_t)>& task) const override;
+
+ private:
+  struct Job;
+  void work();
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable wake_;
+  mutable Job* job_ = nullptr;
+  bool stop_ = false;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace ballast::sim

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/model/module.h"
+#include "core/state.h"
+#include "sim/scenario/scenario.h"
+
+namespace ballast::sim {
+
+/// AdamW (Loshchilov and Hutter, arXiv:1711.05101, Algorithm 2): with g the averaged gradient,
+///     m <- beta1 m + (1 - beta1) g,   v <- beta2 v + (1 - beta2) g^2,
+///     p <- p - lr (m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p).
+/// Values, gradients and moments are fp32; beta^t is kept as a running product in double.
+class AdamW {
+ public:
+  using Parameters = std::vector<std::pair<std::string, Parameter<float>*>>;
+
+  AdamW(Parameters parameters, const OptimizerSettings& settings);
+
+  /// One update from the gradients divided by `divisor`. Gradients are left as they are.
+  void step(double divisor);
+  /// Whether every gradient is finite.
+  bool gradients_are_finite() const;
+  void clear_gradients();
+
+  void save(StateDict& state, const std::string& prefix) const;
+  /// Checks all entries before it changes any.
+  void load(const StateDict& state, const std::string& prefix);
+
+ private:
+  struct Moments {
+    std::vector<float> first, second;
+  };
+
+  Parameters parameters_;
+  OptimizerSettings settings_;
+  std::vector<Moments> moments_;
+  double beta1_power_ = 1.0;
+  double beta2_power_ = 1.0;
+};
+
+}  // namespace ballast::sim

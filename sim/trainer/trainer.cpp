@@ -1,0 +1,203 @@
+#include "sim/trainer/trainer.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "core/arithmetic/functions.h"
+#include "core/arithmetic/reductions.h"
+#include "core/metrics/moe_metrics.h"
+#include "sim/trainer/make_balancer.h"
+
+namespace ballast::sim {
+
+namespace {
+
+LanguageModelSettings with_vocabulary(LanguageModelSettings settings, std::size_t vocabulary) {
+  settings.vocabulary = vocabulary;
+  return settings;
+}
+
+Loads empty_loads(std::size_t layers, std::size_t experts) {
+  return Loads(layers, std::vector<std::int64_t>(experts, 0));
+}
+
+void add_loads(Loads& sum, const Loads& term) {
+  for (std::size_t layer = 0; layer < sum.size(); ++layer) {
+    for (std::size_t j = 0; j < sum[layer].size(); ++j) sum[layer][j] += term[layer][j];
+  }
+}
+
+std::string layer_prefix(std::size_t layer) { return "balancers." + std::to_string(layer) + "."; }
+
+std::int64_t valid_tokens(const TokenBatch& batch) {
+  return std::ranges::count_if(batch.valid, [](std::uint8_t valid) { return valid != 0; });
+}
+
+/// log sum e^logit of every valid token, `[tokens]`.
+std::vector<float> log_sums_of(const TokenBatch& batch, MatrixView<const float> logits) {
+  std::vector<float> log_sums(logits.rows(), 0.0f);
+  for (std::size_t t = 0; t < logits.rows(); ++t) {
+    if (batch.valid[t] != 0) log_sums[t] = arithmetic::log_sum_exp(std::span<const float>(logits.row(t)));
+  }
+  return log_sums;
+}
+
+/// Log probability of every target, `[tokens]`, 0 at padding.
+std::vector<float> logprobs_of(const TokenBatch& batch, MatrixView<const float> logits,
+                               const std::vector<float>& log_sums) {
+  std::vector<float> logprobs(logits.rows(), 0.0f);
+  for (std::size_t t = 0; t < logits.rows(); ++t) {
+    if (batch.valid[t] == 0) continue;
+    logprobs[t] = logits(t, static_cast<std::size_t>(batch.targets[t])) - log_sums[t];
+  }
+  return logprobs;
+}
+
+/// One running sum in token order, so that it does not depend on where one batch ends and the next begins.
+void add_losses(const TokenBatch& batch, const std::vector<float>& logprobs, double& sum) {
+  for (std::size_t t = 0; t < logprobs.size(); ++t) {
+    if (batch.valid[t] != 0) sum -= static_cast<double>(logprobs[t]);
+  }
+}
+
+ForwardBackwardOutput make_output(const TokenBatch& batch, const std::vector<float>& logprobs,
+                                  const Loads& loads) {
+  ForwardBackwardOutput output;
+  output.loss_fn_output_type = "CrossEntropyOutput";
+  for (std::size_t s = 0; s < batch.sequences; ++s) {
+    const auto first = logprobs.begin() + static_cast<std::ptrdiff_t>(s * batch.length);
+    std::vector<float> own(first, first + static_cast<std::ptrdiff_t>(batch.length));
+    output.loss_fn_outputs.push_back(
+        {{"logprobs", TensorData{.data = std::move(own), .shape = {batch.length}}}});
+  }
+  double loss_sum = 0.0;
+  add_losses(batch, logprobs, loss_sum);
+  output.metrics = moe_metrics(loads);
+  output.metrics["loss:sum"] = loss_sum;
+  output.metrics["tokens:sum"] = static_cast<double>(valid_tokens(batch));
+  return output;
+}
+
+}  // namespace
+
+Trainer::Trainer(const Scenario& scenario, std::size_t vocabulary, const Executor& executor)
+    : executor_(executor),
+      model_(with_vocabulary(scenario.model, vocabulary),
+             [&] { return make_balancer(scenario.model.moe.router, scenario.balancer); }),
+      optimizer_(model_.named_parameters<float>(), scenario.training.optimizer),
+      loss_scale_(scenario.training.loss_scale),
+      experts_(scenario.model.moe.router.routed_experts) {
+  initialize<float>(model_, Stream(scenario.seed).child("initialization"));
+  begin_step();
+}
+
+void Trainer::begin_step() {
+  pending_ = false;
+  loss_sum_ = 0.0;
+  tokens_ = 0;
+  loads_ = empty_loads(model_.layers(), experts_);
+  optimizer_.clear_gradients();
+}
+
+ForwardBackwardOutput Trainer::forward_backward(const TokenBatch& batch, std::size_t rank) {
+  pending_ = true;
+  const auto& logits =
+      model_.forward(batch.inputs, {.executor = executor_, .valid = batch.valid, .rank = rank});
+  const auto log_sums = log_sums_of(batch, logits);
+  const auto logprobs = logprobs_of(batch, logits, log_sums);
+  const Loads loads = loads_of(batch);
+  add_losses(batch, logprobs, loss_sum_);
+  add_loads(loads_, loads);
+  tokens_ += valid_tokens(batch);
+  model_.backward(logit_gradient(batch, logits, log_sums), executor_);
+  return make_output(batch, logprobs, loads);
+}
+
+Evaluated Trainer::evaluate(const TokenBatch& batch) {
+  model_.eval();
+  const auto& logits = model_.forward(batch.inputs, {.executor = executor_, .valid = batch.valid});
+  model_.train();
+  const auto logprobs = logprobs_of(batch, logits, log_sums_of(batch, logits));
+  const Loads loads = loads_of(batch);
+  double loss_sum = 0.0;
+  add_losses(batch, logprobs, loss_sum);
+  return {.output = make_output(batch, logprobs, loads),
+          .loss = loss_sum / static_cast<double>(valid_tokens(batch)),
+          .loads = loads};
+}
+
+// d(loss * scale)/d(logits) = (softmax(logits) - onehot(target)) * scale, 0 for padding.
+Matrix<float> Trainer::logit_gradient(const TokenBatch& batch, MatrixView<const float> logits,
+                                      const std::vector<float>& log_sums) const {
+  Matrix<float> gradient(logits.rows(), logits.cols());
+  const auto scale = static_cast<float>(loss_scale_.value());
+  executor_.for_each(batch.sequences, [&](std::size_t s) {
+    for (std::size_t t = s * batch.length; t < (s + 1) * batch.length; ++t) {
+      if (batch.valid[t] == 0) continue;
+      const auto in = logits.row(t);
+      const auto out = gradient.row(t);
+      for (std::size_t i = 0; i < in.size(); ++i) out[i] = in[i] - log_sums[t];
+      arithmetic::exp(std::span<const float>(out), out);
+      out[static_cast<std::size_t>(batch.targets[t])] -= 1.0f;
+      for (float& g : out) g *= scale;
+    }
+  });
+  return gradient;
+}
+
+Loads Trainer::loads_of(const TokenBatch& batch) {
+  Loads loads = empty_loads(model_.layers(), experts_);
+  for (std::size_t layer = 0; layer < loads.size(); ++layer) {
+    count_assignments(model_.moe(layer).routing().selection.indices, batch.valid, loads[layer]);
+  }
+  return loads;
+}
+
+void Trainer::inject_overflow() {
+  model_.embedding.gradient.values()[0] = std::numeric_limits<float>::infinity();
+}
+
+StepOutcome Trainer::optim_step() {
+  StepOutcome outcome{.applied = optimizer_.gradients_are_finite(),
+                      .loss = loss_sum_ / static_cast<double>(tokens_),
+                      .loss_scale = loss_scale_.value(),
+                      .tokens = tokens_,
+                      .loads = std::move(loads_)};
+  if (outcome.applied && tokens_ > 0) {
+    optimizer_.step(loss_scale_.value() * static_cast<double>(tokens_));
+  }
+  for (std::size_t layer = 0; layer < model_.layers(); ++layer) {
+    model_.moe(layer).balancer().end_step(outcome.applied);
+  }
+  loss_scale_.end_step(outcome.applied);
+  begin_step();
+  return outcome;
+}
+
+StateDict Trainer::state() const {
+  if (pending_) throw std::logic_error("trainer: a state is saved between steps, not within one");
+  StateDict state;
+  save_parameters<float>(model_, state, "model.");
+  optimizer_.save(state, "optimizer.");
+  loss_scale_.save(state, "loss_scale.");
+  for (std::size_t layer = 0; layer < model_.layers(); ++layer) {
+    model_.moe(layer).balancer().save(state, layer_prefix(layer));
+  }
+  return state;
+}
+
+void Trainer::load_state(const StateDict& state) {
+  load_parameters<float>(model_, state, "model.");
+  optimizer_.load(state, "optimizer.");
+  loss_scale_.load(state, "loss_scale.");
+  for (std::size_t layer = 0; layer < model_.layers(); ++layer) {
+    model_.moe(layer).balancer().load(state, layer_prefix(layer));
+  }
+  begin_step();
+}
+
+}  // namespace ballast::sim

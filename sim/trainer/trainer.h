@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/executor.h"
+#include "core/metrics/forward_backward_output.h"
+#include "core/model/language_model.h"
+#include "core/state.h"
+#include "sim/scenario/scenario.h"
+#include "sim/tokens/token_source.h"
+#include "sim/trainer/adamw.h"
+#include "sim/trainer/loss_scale.h"
+
+namespace ballast::sim {
+
+/// Assignments by layer and expert, `[layers][experts]`, of valid tokens.
+using Loads = std::vector<std::vector<std::int64_t>>;
+
+/// What an optimizer step came to.
+struct StepOutcome {
+  bool applied = true;       ///< false: a gradient was not finite, nothing was updated
+  double loss = 0.0;         ///< mean cross-entropy over the step's valid tokens, nat; NaN without any
+  double loss_scale = 1.0;   ///< that was in force during the step
+  std::int64_t tokens = 0;   ///< valid tokens of all micro-batches and ranks
+  Loads loads;
+};
+
+/// What an evaluation forward came to.
+struct Evaluated {
+  ForwardBackwardOutput output;  ///< as that of `forward_backward`
+  double loss = 0.0;             ///< mean over valid tokens, nat; NaN without any
+  Loads loads;
+};
+
+/// Trains the next-token model of a scenario, called as Tinker's training clients are: `forward_backward` for
+/// every micro-batch of every simulated data-parallel rank, then `optim_step`.
+///
+/// Ranks hold the same parameters, so one model stands for all. Gradients and losses are sums over valid
+/// tokens that run on in token order from call to call, and the step divides by the number of tokens: how a
+/// global batch is split into micro-batches and ranks changes no bit, as long as its tokens come in the same
+/// order and the balancer pools them.
+class Trainer {
+ public:
+  Trainer(const Scenario& scenario, std::size_t vocabulary, const Executor& executor);
+
+  /// Adds the gradients of one micro-batch of one rank. One record a sequence: `logprobs` `[length]`, the log
+  /// probability of each target (0 at padding); metrics: `loss:sum` and `tokens:sum` over valid tokens, and the
+  /// five MoE keys of this micro-batch's loads.
+  ForwardBackwardOutput forward_backward(const TokenBatch& batch, std::size_t rank);
+  /// Closes the step: updates parameters by AdamW and lets the balancers update, unless a gradient is not
+  /// finite.
+  StepOutcome optim_step();
+
+  /// A forward in evaluation mode: no balancer, collector or parameter sees it.
+  Evaluated evaluate(const TokenBatch& batch);
+
+  /// Makes the step under way overflow, as a fault to inject.
+  void inject_overflow();
+
+  /// Everything that later steps depend on: parameters, optimizer, balancers, loss scale. Between steps only:
+  /// std::logic_error while gradients are pending. A collector's counts are no part of it.
+  StateDict state() const;
+  void load_state(const StateDict& state);
+
+  LanguageModel<float>& model() { return model_; }
+  const Executor& executor() const { return executor_; }
+
+ private:
+  Matrix<float> logit_gradient(const TokenBatch& batch, MatrixView<const float> logits,
+                               const std::vector<float>& log_sums) const;
+  Loads loads_of(const TokenBatch& batch);
+  void begin_step();
+
+  const Executor& executor_;
+  mutable LanguageModel<float> model_;
+  AdamW optimizer_;
+  LossScale loss_scale_;
+  std::size_t experts_;
+
+  // The step under way.
+  bool pending_ = false;
+  double loss_sum_ = 0.0;
+  std::int64_t tokens_ = 0;
+  Loads loads_;
+};
+
+}  // namespace ballast::sim

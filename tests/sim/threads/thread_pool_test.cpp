@@ -1,0 +1,42 @@
+#include "sim/threads/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+namespace ballast::sim {
+namespace {
+
+TEST(ThreadPool, RunsEveryPieceOnce) {
+  for (const std::size_t threads : {1u, 2u, 5u}) {
+    const ThreadPool pool(threads);
+    for (std::size_t count : {0u, 1u, 2u, 3u, 100u}) {
+      std::vector<std::atomic<int>> runs(count);
+      pool.for_each(count, [&](std::size_t i) { ++runs[i]; });
+      for (const auto& n : runs) EXPECT_EQ(n, 1);
+    }
+  }
+}
+
+TEST(ThreadPool, PassesAnExceptionOnAndGoesOnWorking) {
+  const ThreadPool pool(3);
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_THROW(pool.for_each(50, [](std::size_t i) { if (i == 7) throw std::runtime_error("seven"); }),
+                 std::runtime_error);
+    std::atomic<int> done = 0;
+    pool.for_each(50, [&](std::size_t) { ++done; });
+    EXPECT_EQ(done, 50);
+  }
+}
+
+TEST(ThreadPool, NestedCallsRunWhereTheyAreMade) {
+  const ThreadPool pool(2);
+  std::atomic<int> done = 0;
+  pool.for_each(8, [&](std::size_t) { pool.for_each(8, [&](std::size_t) { ++done; }); });
+  EXPECT_EQ(done, 64);
+}
+
+}  // namespace
+}  // namespace ballast::sim
