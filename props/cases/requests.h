@@ -11,11 +11,13 @@
 #include "core/matrix.h"
 #include "core/model/settings.h"
 
-/// What is asked of a subject, and what it answers: the vocabulary of the subject protocol as values. The JSON
-/// of the protocol, of stored failures and of reports is made from these, and from nothing else.
+/// What is asked of a subject, and what it answers: the vocabulary of the subject protocol as
+/// values. The JSON of the protocol, of stored failures and of reports is made from these, and from
+/// nothing else.
 namespace ballast::props {
 
-/// Group-limited selection: only the best `topk_group` of `n_group` equal groups of experts may be chosen from.
+/// Group-limited selection: only the best `topk_group` of `n_group` equal groups of experts may be
+/// chosen from.
 struct Groups {
   std::size_t n_group = 1;
   std::size_t topk_group = 1;
@@ -29,7 +31,7 @@ struct ModelSpec {
   ScoreFunction score = ScoreFunction::sigmoid;
   bool renormalize = true;
   double routed_scale = 1.0;
-  std::optional<Groups> groups;
+  std::optional<Groups> groups = std::nullopt;
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
@@ -56,7 +58,7 @@ struct Open {
   ModelSpec model;
   BalancerSpec balancer;
   std::size_t ranks = 1;
-  std::optional<Biases> biases;  ///< absent: zeros
+  std::optional<Biases> biases = std::nullopt;  ///< absent: zeros
 };
 
 enum class Mode { train, eval, recompute };
