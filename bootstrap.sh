@@ -9,6 +9,7 @@ packages=(
   ninja-build                    # what CMake's presets build with
   libboost-program-options-dev   # the command line; brings Boost's headers, of which Random is used
   nlohmann-json3-dev             # scenario files and every --json output
+  libxxhash-dev                  # digests: 128 bits at memory speed, the same on every platform
   libgtest-dev                   # the tests
   librapidcheck-dev              # laws and property tests
   libmpfr-dev                    # tests only: the exact values that arithmetic is measured against
