@@ -4,6 +4,7 @@
 #include <span>
 #include <stdexcept>
 #include <utility>
+#include <variant>
 
 #include "sim/digest.h"
 
@@ -32,6 +33,11 @@ std::string step_digest(const StepRecord& record, LanguageModel<float>& model) {
   return digest.hex();
 }
 
+[[noreturn]] void throw_diverged(const std::string& what, std::size_t step) {
+  throw std::logic_error("simulation: " + what + " " + std::to_string(step) +
+                         ", repeated after a restart, came out otherwise than before");
+}
+
 }  // namespace
 
 Simulation::Simulation(const Scenario& scenario, const TokenSource& source, const Executor& executor)
@@ -40,7 +46,7 @@ Simulation::Simulation(const Scenario& scenario, const TokenSource& source, cons
       executor_(executor),
       restarts_to_come_(scenario.training.restart_after.begin(), scenario.training.restart_after.end()) {
   start_trainer();
-  checkpoint_ = trainer_->state().to_bytes();
+  save_checkpoint(0);
   if (scenario_.training.evaluate_every != 0) evaluate(0);
 }
 
@@ -62,10 +68,7 @@ void Simulation::advance() {
       (done() && scenario_.training.log_every != 0 && counted_from_ <= step)) {
     close_window(step);
   }
-  if (is_due(step, scenario_.training.checkpoint_every)) {
-    checkpoint_ = trainer_->state().to_bytes();
-    checkpoint_step_ = step;
-  }
+  if (is_due(step, scenario_.training.checkpoint_every)) save_checkpoint(step);
   if (restarts_to_come_.erase(step) != 0) restart(step);
 }
 
@@ -99,23 +102,25 @@ void Simulation::remember(StepRecord record) {
     if (!record.applied) events_.push_back({.kind = Event::Kind::overflow, .step = record.step});
     steps_.push_back(std::move(record));
   } else if (steps_[record.step - 1].digest != record.digest) {
-    throw std::logic_error("simulation: step " + std::to_string(record.step) +
-                           ", repeated after a restart, came out otherwise than before");
+    throw_diverged("step", record.step);
   }
 }
 
 void Simulation::evaluate(std::size_t step) {
-  const bool repeated = !evaluations_.empty() && evaluations_.back().step >= step;
   const auto evaluated = trainer_->evaluate(
       make_batch(source_, {.split = Split::evaluation}, scenario_.training.evaluate_sequences));
-  if (repeated) return;
   EvaluationRecord record{.step = step, .figures = load_figures(evaluated.loads), .digest = {}};
   record.figures["loss"] = evaluated.loss;
   Digest digest;
   digest.add(evaluated.loss);
   add_loads(digest, evaluated.loads);
   record.digest = digest.hex();
-  evaluations_.push_back(std::move(record));
+  const auto before = std::ranges::find(evaluations_, step, &EvaluationRecord::step);
+  if (before == evaluations_.end()) {
+    evaluations_.push_back(std::move(record));
+  } else if (before->digest != record.digest) {
+    throw_diverged("the evaluation after step", step);
+  }
 }
 
 void Simulation::close_window(std::size_t step) {
@@ -128,6 +133,12 @@ void Simulation::close_window(std::size_t step) {
                       .last_step = step,
                       .complete = counted_from <= first,
                       .snapshot = std::move(snapshot)});
+}
+
+void Simulation::save_checkpoint(std::size_t step) {
+  if (restarts_to_come_.empty()) return;  // nobody would read it
+  checkpoint_ = trainer_->state().to_bytes();
+  checkpoint_step_ = step;
 }
 
 void Simulation::restart(std::size_t step) {
@@ -143,7 +154,10 @@ std::string Simulation::digest() const {
   const auto add_text = [&](const std::string& text) { digest.add(std::span<const char>(text)); };
   for (const auto& record : steps_) add_text(record.digest);
   for (const auto& record : evaluations_) add_text(record.digest);
-  digest.add(std::span<const std::uint8_t>(trainer_->state().to_bytes()));
+  for (const auto& [name, values] : trainer_->state().entries()) {
+    add_text(name);
+    std::visit([&](const auto& typed) { digest.add(std::span(typed)); }, values);
+  }
   return digest.hex();
 }
 

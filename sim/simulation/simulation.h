@@ -47,6 +47,7 @@ class Simulation {
   void run_step(std::size_t step);
   void evaluate(std::size_t step);
   void close_window(std::size_t step);
+  void save_checkpoint(std::size_t step);
   void restart(std::size_t step);
   void remember(StepRecord record);
 
