@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "core/version.h"
-#include "sim/command/usage_error.h"
 #include "sim/input_error.h"
+#include "sim/output/output_error.h"
 #include "sim/text/nearest.h"
 #include "sim/text/printable.h"
 #include "sim/text/table.h"
+#include "sim/usage_error.h"
 
 namespace ballast::sim {
 namespace {
@@ -22,11 +23,18 @@ void write_overview(std::span<const Verb> verbs, std::ostream& out) {
   std::vector<Row> rows;
   for (const Verb& verb : verbs) rows.push_back({"  " + verb.name, verb.summary});
   table.write(out, rows);
-  out << "\n'ballast help VERB' or 'ballast VERB --help' explains a verb; 'ballast --version' says "
-         "which\n"
-         "program this is.\n\n"
-         "Exit codes: 0 pass; 1 an expectation or a law failed; 2 unknown; 3 usage; 4 bad input;\n"
-         "5 a replay diverged; 70 internal error.\n";
+  out << R"(
+'ballast help VERB' or 'ballast VERB --help' explains a verb;
+'ballast --version' says which program this is.
+
+Examples
+  ballast run                       the built-in quickstart
+  ballast run my.json --out results
+
+Exit codes: 0 pass; 1 an expectation or a law failed; 2 unknown: nothing was
+tested, or not enough to say; 3 usage; 4 bad input file; 5 a replay diverged;
+70 internal error, or output that cannot be written.
+)";
 }
 
 std::vector<std::string> names(std::span<const Verb> verbs) {
@@ -85,6 +93,8 @@ ExitCode run_guarded(std::span<const Verb> verbs, Arguments arguments, std::ostr
     return complain(err, error.what(), ExitCode::usage);
   } catch (const InputError& error) {
     return complain(err, error.what(), ExitCode::bad_input);
+  } catch (const OutputError& error) {
+    return complain(err, error.what(), ExitCode::internal);
   } catch (const std::bad_alloc&) {
     return complain(err, "internal error: out of memory", ExitCode::internal);
   } catch (const std::exception& error) {

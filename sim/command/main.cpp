@@ -1,3 +1,5 @@
+#include <signal.h>
+
 #include <array>
 #include <iostream>
 #include <string>
@@ -13,6 +15,7 @@ int main(int count, char** words) {
       Verb{"run", "simulate a scenario and judge it", run},
       Verb{"stats", "loads and metrics of recorded routing", stats},
   };
+  signal(SIGXFSZ, SIG_IGN);  // a file that would become too large is an error like a full disk
   std::ios::sync_with_stdio(false);
   const std::vector<std::string> arguments(words + (count > 0 ? 1 : 0), words + count);
   return static_cast<int>(dispatch(verbs, arguments, std::cout, std::cerr));

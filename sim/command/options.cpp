@@ -3,8 +3,8 @@
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/parsers.hpp>
 
-#include "sim/command/usage_error.h"
 #include "sim/text/nearest.h"
+#include "sim/usage_error.h"
 
 namespace ballast::sim {
 namespace {

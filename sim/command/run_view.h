@@ -5,34 +5,42 @@
 #include <string>
 #include <vector>
 
+#include "sim/scenario/scenario_file.h"
 #include "sim/simulation/simulation.h"
 #include "sim/simulation/verdict.h"
 #include "sim/text/table.h"
 
 namespace ballast::sim {
 
-/// What a person sees of a run on stdout: a table that grows while it goes on, a row a run (variant) at every
-/// shown step, and at the end what became of the expectations, and the verdict.
+/// What a person sees of a run on stdout, in 80 columns: what runs, a table that grows while it
+/// goes on, with a row a run (variant) at every shown step, and at the end what became of the
+/// expectations, and the verdict. Throws OutputError as soon as the stream takes nothing more.
 class RunView {
  public:
-  /// `rows`: at about how many steps a row is shown, the first and the last among them.
-  RunView(std::ostream& out, const std::vector<Simulation*>& runs, std::size_t rows = 10);
+  /// The file and the runs outlive the view. `rows`: at about how many steps rows are shown; the
+  /// first step and the last of each run are always among them.
+  RunView(std::ostream& out, const ScenarioFile& file, std::vector<const Simulation*> runs,
+          std::size_t rows = 10);
 
+  void show_start();
   /// Whether a row is due at this step.
   bool is_due(std::size_t step) const;
   /// The rows of the runs that have completed this step.
   void show_step(std::size_t step);
-  void show_end(const std::string& digest, Verdict verdict);
+  void show_end();
 
  private:
-  void show_outcomes();
+  void show_events();
+  void show_expectations();
+  void show_verdict();
+  void flush();
+  bool has_variants() const { return !file_.variants.empty(); }
 
   std::ostream& out_;
-  std::vector<Simulation*> runs_;
+  const ScenarioFile& file_;
+  std::vector<const Simulation*> runs_;
   std::size_t every_;
-  std::size_t last_step_ = 0;
   bool colour_;
-  bool header_shown_ = false;
   Table table_;
 };
 

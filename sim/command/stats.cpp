@@ -7,10 +7,10 @@
 
 #include "sim/command/options.h"
 #include "sim/command/stats_report.h"
-#include "sim/command/usage_error.h"
 #include "sim/recordings/field_map.h"
 #include "sim/recordings/read_recording.h"
 #include "sim/text/printable.h"
+#include "sim/usage_error.h"
 
 namespace ballast::sim {
 namespace {

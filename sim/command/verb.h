@@ -14,7 +14,8 @@ using Arguments = std::span<const std::string>;
 /// One verb of the `ballast` command. `run` writes data to `out`, talk and progress to `err`; it
 /// answers
 /// `--help` itself. It throws UsageError and InputError for what is wrong with the command line and
-/// with files; anything else that it throws is a fault of the program.
+/// with files, and OutputError when results cannot be written; anything else that it throws is a
+/// fault of the program.
 struct Verb {
   std::string name;
   std::string summary;  ///< one line, without a full stop

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "sim/command/usage_error.h"
 #include "sim/output/output_error.h"
+#include "sim/usage_error.h"
 
 namespace ballast::sim {
 
@@ -28,14 +28,21 @@ void check_is_free(const fs::path& path) {
   std::error_code error;
   const auto status = fs::symlink_status(path, error);
   if (fs::exists(status)) {
-    if (!fs::is_directory(status)) refuse(path, "a file of this name exists", "name a new directory");
+    if (!fs::is_directory(status))
+      refuse(path, "a file of this name exists", "name a new directory");
     if (!fs::is_empty(path, error) || error) {
-      refuse(path, "the directory exists and is not empty", "name a new directory, or remove this one");
+      refuse(path, "the directory exists and is not empty",
+             "name a new directory, or remove this one");
     }
   }
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   if (!fs::is_directory(parent, error)) {
-    refuse(path, "there is no directory " + parent.string(), "make it first, or name another place");
+    refuse(path, "there is no directory " + parent.string(),
+           "make it first, or name another place");
+  }
+  if (access(parent.c_str(), W_OK | X_OK) != 0) {
+    refuse(path, "in " + parent.string() + " nothing can be made: " + std::strerror(errno),
+           "name another place");
   }
 }
 
@@ -46,14 +53,6 @@ OutputDirectory::OutputDirectory(const std::string& name) {
   if (!name_.has_filename()) name_ = name_.parent_path();  // "results/" is "results"
   if (name_.empty()) refuse(name, "there is no name", "name a new directory");
   check_is_free(name_);
-  hidden_ = name_;
-  hidden_.replace_filename("." + name_.filename().string() + ".partial-" + std::to_string(getpid()));
-  std::error_code error;
-  if (!fs::create_directory(hidden_, error)) {
-    const std::string why = error ? error.message() : "the hidden directory is there already";
-    hidden_.clear();
-    cannot_write(name_, why);
-  }
 }
 
 OutputDirectory::~OutputDirectory() {
@@ -61,7 +60,24 @@ OutputDirectory::~OutputDirectory() {
   if (!hidden_.empty()) fs::remove_all(hidden_, ignored);
 }
 
+void OutputDirectory::make_hidden() {
+  signals_.emplace();
+  const std::string stem = "." + name_.filename().string() + ".partial-" + std::to_string(getpid());
+  // Another process can have the same id when the disk is shared by containers or machines.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const fs::path path = fs::path(name_).replace_filename(stem + "-" + std::to_string(attempt));
+    std::error_code error;
+    if (fs::create_directory(path, error)) {
+      hidden_ = path;
+      return;
+    }
+    if (error) cannot_write(name_, error.message());
+  }
+  cannot_write(name_, "there are too many directories " + stem + "-* beside it");
+}
+
 void OutputDirectory::write(const fs::path& path, std::string_view text) {
+  if (hidden_.empty()) make_hidden();
   std::error_code error;
   fs::create_directories((hidden_ / path).parent_path(), error);
   if (error) cannot_write(name_ / path, error.message());
@@ -73,10 +89,12 @@ void OutputDirectory::write(const fs::path& path, std::string_view text) {
 }
 
 void OutputDirectory::commit() {
+  if (hidden_.empty()) make_hidden();
   std::error_code error;
   fs::rename(hidden_, name_, error);  // replaces an empty directory, nothing else
   if (error) cannot_write(name_, error.message());
   hidden_.clear();
+  signals_.reset();
 }
 
 }  // namespace ballast::sim

@@ -1,20 +1,25 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "sim/output/deferred_signals.h"
+
 namespace ballast::sim {
 
-/// A directory of results that appears whole or not at all: files are written into a hidden directory beside it,
-/// which takes its name at the end. What was there before is never touched.
+/// A directory of results that appears whole or not at all: files are written into a hidden
+/// directory beside it, which takes its name at the end. What was there before is never touched.
+/// The hidden directory comes with the first file, and from then on signals wait until it is whole
+/// or gone: nothing stays behind when the user ends the process.
 ///
-/// Errors: UsageError when the name is taken (an empty directory is free) or its parent is missing; OutputError
-/// when a file cannot be written, for example on a full disk. In every case, and when `commit` is not reached,
-/// nothing stays behind.
+/// Errors: UsageError when the name is taken (an empty directory is free), or its parent is missing
+/// or may not be written to; OutputError when a file cannot be written, for example on a full disk.
+/// In every case, and when `commit` is not reached, nothing stays behind.
 class OutputDirectory {
  public:
-  /// Checks that the name is free and makes the hidden directory.
+  /// Checks that the directory could be made; makes nothing.
   explicit OutputDirectory(const std::string& name);
   ~OutputDirectory();
   OutputDirectory(const OutputDirectory&) = delete;
@@ -26,6 +31,9 @@ class OutputDirectory {
   void commit();
 
  private:
+  void make_hidden();
+
+  std::optional<DeferredSignals> signals_;  // outlives the removal of the hidden directory
   std::filesystem::path name_;
   std::filesystem::path hidden_;
 };

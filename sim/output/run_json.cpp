@@ -40,7 +40,9 @@ Json event_json(const Event& event) {
   return json;
 }
 
-std::string line(const Json& json) { return json.dump() + "\n"; }
+std::string line(const Json& json) {
+  return json.dump() + "\n";
+}
 
 }  // namespace
 
@@ -61,28 +63,32 @@ Json summary_json(const Simulation& run) {
   return json;
 }
 
-Json summary_json(const std::string& name, const std::vector<const Simulation*>& runs) {
-  std::vector<ExpectationOutcome> outcomes;
-  Digest digest;
+Json summary_json(const ScenarioFile& file, const std::vector<const Simulation*>& runs) {
+  if (file.variants.empty()) return summary_json(*runs.front());
   Json variants = Json::array(), expectations = Json::array();
   for (const Simulation* run : runs) {
     Json summary = summary_json(*run);
-    digest.add(std::span<const char>(summary["digest"].get_ref<const std::string&>()));
     for (const auto& own : summary["expectations"]) {
       Json named = {{"variant", run->scenario().name}};
       named.update(own);
       expectations.push_back(std::move(named));
     }
-    for (auto& outcome : judge(*run)) outcomes.push_back(std::move(outcome));
     variants.push_back(std::move(summary));
   }
-  return {{"name", name},
-          {"verdict", word(overall(outcomes))},
-          {"digest", digest.hex()},
-          {"steps", variants.back()["steps"]},
-          {"final", variants.back()["final"]},
-          {"expectations", std::move(expectations)},
+  return {{"name", file.common.name},          {"verdict", word(overall(judge(runs)))},
+          {"digest", digest_of(file, runs)},   {"steps", variants.back()["steps"]},
+          {"final", variants.back()["final"]}, {"expectations", std::move(expectations)},
           {"variants", std::move(variants)}};
+}
+
+std::string digest_of(const ScenarioFile& file, const std::vector<const Simulation*>& runs) {
+  if (file.variants.empty()) return runs.front()->digest();
+  Digest all;
+  for (const Simulation* run : runs) {
+    const std::string own = run->digest();
+    all.add(std::span<const char>(own));
+  }
+  return all.hex();
 }
 
 std::string metrics_lines(const Simulation& run) {

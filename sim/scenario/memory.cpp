@@ -89,6 +89,14 @@ std::uint64_t observations(const Scenario& s) {
   return product({experts, s.training.sequences, s.tokens.sequence_length, sizeof(float)});
 }
 
+/// What is remembered of every step to the end: its figures, and the loads of each layer.
+std::uint64_t records(const Scenario& s) {
+  constexpr std::uint64_t figures = 1200, vector = 32;
+  const std::uint64_t loads =
+      sum({product({s.model.moe.router.routed_experts, sizeof(std::int64_t)}), vector});
+  return product({s.training.steps, sum({figures, product({s.model.layers, loads})})});
+}
+
 /// An order of the vocabulary for each topic, and one alias table.
 std::uint64_t token_tables(const TokenSettings& tokens) {
   if (tokens.source != TokenSourceKind::mixture) return 0;
@@ -128,8 +136,13 @@ MemoryEstimate estimate_memory(const Scenario& scenario) {
                     {"checkpoints", checkpoints(scenario)},
                     {"activations of a micro-batch", activations(scenario)},
                     {"pending observations of the balancer", observations(scenario)},
+                    {"records of the steps", records(scenario)},
                     {"token tables", token_tables(scenario.tokens)},
                     {"the text file", text_file(scenario.tokens)}}};
+}
+
+std::uint64_t parameter_count(const Scenario& scenario) {
+  return parameters(scenario);
 }
 
 std::uint64_t default_memory_limit_bytes() {
@@ -153,7 +166,7 @@ void check_memory(std::span<const Scenario> runs, const std::string& origin,
                     .why = "it would take about " + readable(total) + ", most of it for " +
                            largest.name + " (" + readable(largest.bytes) + "), and the limit is " +
                            readable(limit_bytes),
-                    .right = "make the model or the batch smaller"});
+                    .right = "make the model, the batch or the run smaller"});
 }
 
 }  // namespace ballast::sim

@@ -24,9 +24,12 @@ struct MemoryEstimate {
 };
 
 /// The terms are the large ones: parameters (value, gradient, two moments), checkpoints,
-/// activations of a micro-batch, the balancer's pending observations, token tables, and the text
-/// file. An estimate, not a bound: about a factor of two.
+/// activations of a micro-batch, the balancer's pending observations, the records of all steps,
+/// token tables, and the text file. An estimate, not a bound: about a factor of two.
 MemoryEstimate estimate_memory(const Scenario& scenario);
+
+/// Learned numbers of the model, about: for words like "54 thousand parameters".
+std::uint64_t parameter_count(const Scenario& scenario);
 
 /// 80 % of the machine's physical memory.
 std::uint64_t default_memory_limit_bytes();

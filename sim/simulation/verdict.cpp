@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace ballast::sim {
@@ -17,7 +18,8 @@ struct Point {
 std::vector<Point> points_of(const Expectation& expectation, const Simulation& run) {
   std::vector<Point> points;
   const auto take = [&](std::size_t step, const Figures& figures, const std::string& name) {
-    if (step < expectation.from || step > expectation.until.value_or(run.scenario().training.steps)) return;
+    if (step < expectation.from || step > expectation.until.value_or(run.scenario().training.steps))
+      return;
     if (const auto figure = figures.find(name); figure != figures.end()) {
       points.push_back({step, figure->second});
     }
@@ -47,10 +49,14 @@ Point mean_of(const std::vector<Point>& points) {
 Point deciding_point(const std::vector<Point>& points, const Expectation& expectation) {
   const auto by_margin = [&](const Point& point) { return margin(point.value, expectation); };
   switch (expectation.aggregate) {
-    case Aggregate::every: return *std::ranges::min_element(points, {}, by_margin);
-    case Aggregate::any: return *std::ranges::max_element(points, {}, by_margin);
-    case Aggregate::mean: return mean_of(points);
-    default: return points.back();
+    case Aggregate::every:
+      return *std::ranges::min_element(points, {}, by_margin);
+    case Aggregate::any:
+      return *std::ranges::max_element(points, {}, by_margin);
+    case Aggregate::mean:
+      return mean_of(points);
+    default:
+      return points.back();
   }
 }
 
@@ -58,9 +64,12 @@ Point deciding_point(const std::vector<Point>& points, const Expectation& expect
 
 std::string_view word(Verdict verdict) {
   switch (verdict) {
-    case Verdict::pass: return "pass";
-    case Verdict::fail: return "fail";
-    default: return "unknown";
+    case Verdict::pass:
+      return "pass";
+    case Verdict::fail:
+      return "fail";
+    default:
+      return "unknown";
   }
 }
 
@@ -81,9 +90,16 @@ std::vector<ExpectationOutcome> judge(const Simulation& run) {
   return outcomes;
 }
 
+std::vector<ExpectationOutcome> judge(const std::vector<const Simulation*>& runs) {
+  std::vector<ExpectationOutcome> outcomes;
+  for (const Simulation* run : runs) std::ranges::move(judge(*run), std::back_inserter(outcomes));
+  return outcomes;
+}
+
 Verdict overall(std::span<const ExpectationOutcome> outcomes) {
   const auto any = [&](Verdict verdict) {
-    return std::ranges::any_of(outcomes, [&](const auto& outcome) { return outcome.verdict == verdict; });
+    return std::ranges::any_of(outcomes,
+                               [&](const auto& outcome) { return outcome.verdict == verdict; });
   };
   if (any(Verdict::fail)) return Verdict::fail;
   return outcomes.empty() || any(Verdict::unknown) ? Verdict::unknown : Verdict::pass;

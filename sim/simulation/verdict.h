@@ -23,15 +23,18 @@ std::string_view word(Verdict verdict);
 struct ExpectationOutcome {
   Expectation expectation;
   Verdict verdict = Verdict::unknown;
-  std::optional<double> value;      ///< the value that decided: for `every` the worst, for `any` the best
+  std::optional<double>
+      value;  ///< the value that decided: for `every` the worst, for `any` the best
   std::optional<std::size_t> step;  ///< where it stood; nothing for a mean
 };
 
-/// Judges an expectation on a run. A value that is not a number meets no bound. `unknown` when the metric has no
-/// value in the chosen steps.
+/// Judges an expectation on a run. A value that is not a number meets no bound. `unknown` when the
+/// metric has no value in the chosen steps.
 ExpectationOutcome judge(const Expectation& expectation, const Simulation& run);
 /// All expectations of the run's scenario.
 std::vector<ExpectationOutcome> judge(const Simulation& run);
+/// Those of several runs, one after the other.
+std::vector<ExpectationOutcome> judge(const std::vector<const Simulation*>& runs);
 
 /// fail if any failed, else unknown if any is unknown or there are none, else pass.
 Verdict overall(std::span<const ExpectationOutcome> outcomes);

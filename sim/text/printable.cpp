@@ -64,6 +64,15 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
   return out;
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = sequence_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
   for (const char byte : text) width += is_continuation(byte) ? 0 : 1;

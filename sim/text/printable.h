@@ -12,6 +12,9 @@ namespace ballast::sim {
 /// "...".
 std::string printable(std::string_view text, std::size_t max_bytes = 200);
 
+/// Whether the text is UTF-8 throughout.
+bool is_utf8(std::string_view text);
+
 /// Columns the text takes on a terminal: its number of UTF-8 code points. (Wide characters count as
 /// one.)
 std::size_t display_width(std::string_view text);

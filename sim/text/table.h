@@ -43,6 +43,9 @@ class Table {
   std::string header() const;
   std::string line(const Row& row) const;
 
+  /// The width of the last column, for what is drawn to fill it.
+  std::size_t last_width() const { return columns_.back().width; }
+
   /// Widens columns to what the rows need; when a line would be longer than `max_width`, the widest
   /// column aligned left is cut back for it.
   void fit(std::span<const Row> rows, std::size_t max_width = 80);

@@ -1,5 +1,6 @@
 #include "sim/text/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,6 +12,13 @@ namespace {
 bool is_set(const char* variable) {
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0';
+}
+
+/// The process's own descriptor behind the stream, or -1.
+int descriptor(const std::ostream& stream) {
+  if (stream.rdbuf() == std::cout.rdbuf()) return STDOUT_FILENO;
+  if (stream.rdbuf() == std::cerr.rdbuf()) return STDERR_FILENO;
+  return -1;
 }
 
 std::string_view escape_sequence(Tone tone) {
@@ -34,15 +42,23 @@ std::string_view escape_sequence(Tone tone) {
 }  // namespace
 
 bool is_terminal(const std::ostream& stream) {
-  if (stream.rdbuf() == std::cout.rdbuf()) return isatty(STDOUT_FILENO) == 1;
-  if (stream.rdbuf() == std::cerr.rdbuf()) return isatty(STDERR_FILENO) == 1;
-  return false;
+  return isatty(descriptor(stream)) == 1;
 }
 
 bool may_colour(const std::ostream& stream) {
+  return may_redraw(stream) && !is_set("NO_COLOR");
+}
+
+bool may_redraw(const std::ostream& stream) {
   const char* terminal = std::getenv("TERM");
   const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
-  return is_terminal(stream) && !is_set("NO_COLOR") && !dumb;
+  return is_terminal(stream) && !dumb;
+}
+
+std::size_t terminal_width(const std::ostream& stream) {
+  winsize size = {};
+  const bool known = ioctl(descriptor(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : 80;
 }
 
 std::string toned(std::string_view text, Tone tone, bool colour) {

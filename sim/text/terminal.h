@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -13,6 +14,12 @@ bool is_terminal(const std::ostream& stream);
 /// Whether text on this stream may be coloured: it is a terminal, NO_COLOR is not set (or empty, as
 /// no-color.org says), and TERM is not "dumb".
 bool may_colour(const std::ostream& stream);
+
+/// Whether a line of this stream can be drawn over: it is a terminal, and TERM is not "dumb".
+bool may_redraw(const std::ostream& stream);
+
+/// Columns of the terminal behind the stream; 80 where nothing says how many.
+std::size_t terminal_width(const std::ostream& stream);
 
 /// What a piece of text says about itself; plain text where colour is off.
 enum class Tone { plain, strong, faint, good, warning, bad };

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/version.h"
-#include "sim/command/usage_error.h"
 #include "sim/input_error.h"
+#include "sim/usage_error.h"
 
 namespace ballast::sim {
 namespace {

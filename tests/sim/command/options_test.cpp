@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/command/usage_error.h"
+#include "sim/usage_error.h"
 
 namespace ballast::sim {
 namespace {

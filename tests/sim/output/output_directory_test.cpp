@@ -1,14 +1,15 @@
 #include "sim/output/output_directory.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
-#include "sim/command/usage_error.h"
 #include "sim/output/output_error.h"
+#include "sim/usage_error.h"
 
 namespace ballast::sim {
 namespace {
@@ -26,7 +27,8 @@ class OutputDirectoryTest : public testing::Test {
 
   std::string in_root(const std::string& name) const { return (root_ / name).string(); }
   std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
   }
 
   fs::path root_;
@@ -73,12 +75,65 @@ TEST_F(OutputDirectoryTest, TakesAnEmptyDirectoryAndATrailingSlash) {
 TEST_F(OutputDirectoryTest, TellsOfAFileThatCannotBeWrittenAndLeavesNothing) {
   {
     OutputDirectory directory(in_root("results"));
+    directory.write("first.txt", "text");
     fs::path hidden;
     for (const auto& entry : fs::directory_iterator(root_)) hidden = entry.path();
     fs::create_symlink("/dev/full", hidden / "a.txt");
     EXPECT_THROW(directory.write("a.txt", std::string(1 << 20, 'x')), OutputError);
   }
   EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(OutputDirectoryTest, MakesNothingBeforeTheFirstFile) {
+  OutputDirectory directory(in_root("results"));
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(OutputDirectoryTest, DoesNotReplaceWhatCameInTheMeantime) {
+  {
+    OutputDirectory directory(in_root("results"));
+    directory.write("a.txt", "text");
+    fs::create_directory(root_ / "results");
+    std::ofstream(root_ / "results/kept.txt") << "kept";
+    EXPECT_THROW(directory.commit(), OutputError);
+  }
+  EXPECT_TRUE(fs::exists(root_ / "results/kept.txt"));
+  EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(OutputDirectoryTest, LetsAnotherProcessOfTheSameIdAlone) {
+  const fs::path other = root_ / (".results.partial-" + std::to_string(getpid()) + "-0");
+  fs::create_directory(other);
+  {
+    OutputDirectory directory(in_root("results"));
+    directory.write("a.txt", "text");
+    directory.commit();
+  }
+  EXPECT_TRUE(fs::exists(root_ / "results/a.txt"));
+  EXPECT_TRUE(fs::exists(other));
+}
+
+TEST_F(OutputDirectoryTest, RemovesWhatIsHalfWrittenBeforeASignalEndsTheProcess) {
+  const auto be_interrupted = [&] {
+    OutputDirectory directory(in_root("results"));
+    directory.write("a.txt", "text");
+    raise(SIGTERM);
+    directory.write("b.txt", "text");
+  };
+  EXPECT_EXIT(be_interrupted(), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(OutputDirectoryTest, IsWholeBeforeASignalEndsTheProcess) {
+  const auto be_interrupted = [&] {
+    OutputDirectory directory(in_root("results"));
+    directory.write("a.txt", "text");
+    raise(SIGINT);
+    directory.write("b.txt", "text");
+    directory.commit();
+  };
+  EXPECT_EXIT(be_interrupted(), testing::KilledBySignal(SIGINT), "");
+  EXPECT_TRUE(fs::exists(root_ / "results/b.txt"));
 }
 
 }  // namespace

@@ -72,8 +72,8 @@ TEST(MemoryCheck, NamesTheEstimateAndItsLargestTerm) {
       refusal({s}, 4 * gib),
       "big.json: the scenario does not fit into memory: it would take about 63.3 GiB, most of it "
       "for "
-      "parameters, gradients and moments (60.2 GiB), and the limit is 4.0 GiB; make the model or "
-      "the batch smaller");
+      "parameters, gradients and moments (60.2 GiB), and the limit is 4.0 GiB; make the model, "
+      "the batch or the run smaller");
 }
 
 TEST(MemoryCheck, AddsUpVariantsThatRunSideBySide) {
@@ -91,7 +91,13 @@ TEST(MemoryCheck, RefusesSizesThatOverflowWhateverTheLimit) {
       refusal({s}, std::numeric_limits<std::uint64_t>::max()),
       "big.json: the scenario does not fit into memory: it would take about more than 2^64 bytes, "
       "most of it for parameters, gradients and moments (more than 2^64 bytes), and the limit is "
-      "more than 2^64 bytes; make the model or the batch smaller");
+      "more than 2^64 bytes; make the model, the batch or the run smaller");
+}
+
+TEST(MemoryCheck, RefusesRunsWhoseRecordsWouldFillTheMemory) {
+  Scenario s;
+  s.training.steps = 1'000'000'000;
+  EXPECT_NE(refusal({s}, 64 * gib).find("most of it for records of the steps"), std::string::npos);
 }
 
 TEST(MemoryCheck, HasALimitBelowWhatTheMachineHas) {
