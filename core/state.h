@@ -34,7 +34,8 @@ class StateDict {
   }
 
   bool contains(const std::string& name) const { return entries_.contains(name); }
-  const std::map<std::string, Values>& entries() const { return entries_; }
+  const std::map<std::string, Values>& entries() const& { return entries_; }
+  void entries() && = delete;  // what it returns would not outlive the dictionary
 
   template <class T>
   const std::vector<T>& get(const std::string& name) const {

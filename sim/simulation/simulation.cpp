@@ -154,7 +154,8 @@ std::string Simulation::digest() const {
   const auto add_text = [&](const std::string& text) { digest.add(std::span<const char>(text)); };
   for (const auto& record : steps_) add_text(record.digest);
   for (const auto& record : evaluations_) add_text(record.digest);
-  for (const auto& [name, values] : trainer_->state().entries()) {
+  const StateDict state = trainer_->state();
+  for (const auto& [name, values] : state.entries()) {
     add_text(name);
     std::visit([&](const auto& typed) { digest.add(std::span(typed)); }, values);
   }
