@@ -76,12 +76,19 @@ ExitCode run(std::span<const Verb> verbs, Arguments arguments, std::ostream& out
     out << "ballast " << version << '\n';
     return ExitCode::pass;
   }
+  if (rest.size() == 1 && rest[0] == "-h") return answer_help(verbs, arguments.first(1), out, err);
   return find_verb(verbs, first).run(rest, out, err);
 }
 
 ExitCode complain(std::ostream& err, const std::string& line, ExitCode code) {
   err << "ballast: " << line << '\n';
   return code;
+}
+
+/// Whether the user has been told of a fault already; other codes are results, which stand on
+/// stdout.
+bool has_complained(ExitCode code) {
+  return code == ExitCode::usage || code == ExitCode::bad_input || code == ExitCode::internal;
 }
 
 /// Runs, and turns every exception into its line and exit code.
@@ -96,7 +103,8 @@ ExitCode run_guarded(std::span<const Verb> verbs, Arguments arguments, std::ostr
   } catch (const OutputError& error) {
     return complain(err, error.what(), ExitCode::internal);
   } catch (const std::bad_alloc&) {
-    return complain(err, "internal error: out of memory", ExitCode::internal);
+    return complain(err, "out of memory: make the work smaller, or use fewer threads",
+                    ExitCode::internal);
   } catch (const std::exception& error) {
     return complain(err, "internal error: " + printable(error.what(), 1000), ExitCode::internal);
   } catch (...) {
@@ -109,8 +117,7 @@ ExitCode run_guarded(std::span<const Verb> verbs, Arguments arguments, std::ostr
 ExitCode dispatch(std::span<const Verb> verbs, Arguments arguments, std::ostream& out,
                   std::ostream& err) {
   const ExitCode code = run_guarded(verbs, arguments, out, err);
-  const bool written = static_cast<bool>(out.flush());
-  if (written || (code != ExitCode::pass && code != ExitCode::unknown)) return code;
+  if (out.flush() || has_complained(code)) return code;
   return complain(err, "cannot write the output: stdout is closed, or the disk behind it is full",
                   ExitCode::internal);
 }

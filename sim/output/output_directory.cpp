@@ -15,6 +15,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// File systems end at 255 bytes, and the hidden directory's name is longer.
+constexpr std::size_t longest_name = 200;
+
 [[noreturn]] void refuse(const fs::path& path, const std::string& why, const std::string& right) {
   throw UsageError("--out " + path.string() + ": " + why + "; " + right);
 }
@@ -51,7 +54,13 @@ void check_is_free(const fs::path& path) {
 OutputDirectory::OutputDirectory(const std::string& name) {
   name_ = fs::path(name).lexically_normal();
   if (!name_.has_filename()) name_ = name_.parent_path();  // "results/" is "results"
-  if (name_.empty()) refuse(name, "there is no name", "name a new directory");
+  const std::string last = name_.filename().string();
+  if (name_.empty() || last == "." || last == "..")
+    refuse(name, "this is no name", "name a new directory");
+  if (last.size() > longest_name) {
+    refuse(name, "the name has more than " + std::to_string(longest_name) + " bytes",
+           "choose a shorter one");
+  }
   check_is_free(name_);
 }
 

@@ -40,7 +40,12 @@ struct ThreadPool::Job {
 };
 
 ThreadPool::ThreadPool(std::size_t threads) {
-  for (std::size_t i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+  workers_.reserve(threads - 1);
+  try {
+    for (std::size_t i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+  } catch (const std::exception&) {
+    // The machine gives no more of them; as no result depends on their number, those there are will do.
+  }
 }
 
 ThreadPool::~ThreadPool() {

@@ -16,7 +16,7 @@ namespace ballast::sim {
 /// makes it, so nesting neither blocks nor oversubscribes.
 class ThreadPool final : public Executor {
  public:
-  /// threads >= 1.
+  /// threads >= 1; fewer when the system gives no more.
   explicit ThreadPool(std::size_t threads);
   ~ThreadPool() override;
   ThreadPool(const ThreadPool&) = delete;

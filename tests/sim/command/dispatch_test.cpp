@@ -9,6 +9,7 @@
 
 #include "core/version.h"
 #include "sim/input_error.h"
+#include "sim/output/output_error.h"
 #include "sim/usage_error.h"
 
 namespace ballast::sim {
@@ -24,6 +25,13 @@ ExitCode misuse(Arguments, std::ostream&, std::ostream&) {
 ExitCode reject(Arguments, std::ostream&, std::ostream&) {
   throw InputError({.what = "bad", .where = "f:1", .why = "", .right = ""});
 }
+ExitCode refute(Arguments, std::ostream& out, std::ostream&) {
+  out << "a counterexample\n";
+  return ExitCode::failed;
+}
+ExitCode spill(Arguments, std::ostream&, std::ostream&) {
+  throw OutputError("results/: the disk is full");
+}
 ExitCode crash(Arguments, std::ostream&, std::ostream&) {
   throw std::logic_error("boom");
 }
@@ -31,11 +39,10 @@ ExitCode throw_a_number(Arguments, std::ostream&, std::ostream&) {
   throw 7;
 }
 
-const std::vector<Verb> verbs = {{"echo", "says it again", echo},
-                                 {"misuse", "", misuse},
-                                 {"reject", "", reject},
-                                 {"crash", "", crash},
-                                 {"number", "", throw_a_number}};
+const std::vector<Verb> verbs = {
+    {"echo", "says it again", echo}, {"misuse", "", misuse}, {"reject", "", reject},
+    {"refute", "", refute},          {"spill", "", spill},   {"crash", "", crash},
+    {"number", "", throw_a_number}};
 
 struct Result {
   ExitCode code;
@@ -88,6 +95,26 @@ TEST(Dispatch, EveryExceptionBecomesOneLineAndItsExitCode) {
     EXPECT_EQ(result.out, "");
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   }
+}
+
+TEST(Dispatch, AResultThatCannotBeWrittenIsAnInternalErrorWhateverItIs) {
+  std::ofstream full("/dev/full");
+  if (!full) GTEST_SKIP() << "this machine has no /dev/full";
+  std::ostringstream err;
+  const std::vector<std::string> arguments = {"refute"};
+  EXPECT_EQ(dispatch(verbs, arguments, full, err), ExitCode::internal);
+  EXPECT_NE(err.str().find("cannot write the output"), std::string::npos);
+}
+
+TEST(Dispatch, ShortHelpOfAVerbIsItsHelp) {
+  EXPECT_EQ(ballast_command({"echo", "-h"}).out, "--help\n");
+  EXPECT_EQ(ballast_command({"echo", "-h", "more"}).out, "-h\nmore\n");
+}
+
+TEST(Dispatch, ResultsThatCannotBeWrittenAreNoFaultOfTheProgram) {
+  const Result result = ballast_command({"spill"});
+  EXPECT_EQ(result.code, ExitCode::internal);
+  EXPECT_EQ(result.err, "ballast: results/: the disk is full\n");
 }
 
 TEST(Dispatch, AFullDiskIsNotSuccess) {

@@ -302,7 +302,7 @@ TEST_F(Run, OutIsRefusedBeforeTheRunAndLeavesWhatIsThere) {
                "there is no directory");
   expect_error({path("tiny.json"), "--out", path("file/results")}, ExitCode::usage,
                "there is no directory");
-  expect_error({path("tiny.json"), "--out", ""}, ExitCode::usage, "there is no name");
+  expect_error({path("tiny.json"), "--out", ""}, ExitCode::usage, "this is no name");
   expect_error({path("tiny.json"), "--out", path("x"), "--dry-run"}, ExitCode::usage,
                "--dry-run runs nothing");
   EXPECT_EQ(read("full/kept") + read("file"), "keptkept");

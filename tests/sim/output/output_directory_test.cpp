@@ -58,7 +58,10 @@ TEST_F(OutputDirectoryTest, RefusesWhatExistsAndLeavesItAlone) {
   EXPECT_THROW(OutputDirectory(in_root("full")), UsageError);
   EXPECT_THROW(OutputDirectory(in_root("file")), UsageError);
   EXPECT_THROW(OutputDirectory(in_root("absent/results")), UsageError);
-  EXPECT_THROW(OutputDirectory(""), UsageError);
+  for (const std::string& name : {"", ".", "..", "a/..", "a/../.."}) {
+    EXPECT_THROW((OutputDirectory(name)), UsageError) << name;
+  }
+  EXPECT_THROW(OutputDirectory(in_root(std::string(201, 'n'))), UsageError);
   EXPECT_TRUE(fs::exists(root_ / "full/kept.txt"));
   EXPECT_EQ(entries(), 2u);
 }
@@ -87,6 +90,13 @@ TEST_F(OutputDirectoryTest, TellsOfAFileThatCannotBeWrittenAndLeavesNothing) {
 TEST_F(OutputDirectoryTest, MakesNothingBeforeTheFirstFile) {
   OutputDirectory directory(in_root("results"));
   EXPECT_EQ(entries(), 0u);
+}
+
+TEST_F(OutputDirectoryTest, TakesTheLongestNameThereMayBe) {
+  OutputDirectory directory(in_root(std::string(200, 'n')));
+  directory.write("a.txt", "text");
+  directory.commit();
+  EXPECT_TRUE(fs::exists(root_ / std::string(200, 'n') / "a.txt"));
 }
 
 TEST_F(OutputDirectoryTest, DoesNotReplaceWhatCameInTheMeantime) {
