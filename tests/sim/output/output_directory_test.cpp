@@ -58,7 +58,7 @@ TEST_F(OutputDirectoryTest, RefusesWhatExistsAndLeavesItAlone) {
   EXPECT_THROW(OutputDirectory(in_root("full")), UsageError);
   EXPECT_THROW(OutputDirectory(in_root("file")), UsageError);
   EXPECT_THROW(OutputDirectory(in_root("absent/results")), UsageError);
-  for (const std::string& name : {"", ".", "..", "a/..", "a/../.."}) {
+  for (const std::string name : {"", ".", "..", "a/..", "a/../.."}) {
     EXPECT_THROW((OutputDirectory(name)), UsageError) << name;
   }
   EXPECT_THROW(OutputDirectory(in_root(std::string(201, 'n'))), UsageError);
