@@ -52,7 +52,7 @@ error, or results that cannot be written.
 
 Examples:
   ballast run
-  ballast run my.json --set training.steps=50 --set balancer.kind=none
+  ballast run my.json --set training.steps=300 --set balancer.kind=none
   ballast run my.json --seed 7 --out results
   ballast run my.json --json | jq .verdict
   ballast run --dry-run > my.json    # the quickstart, to begin a scenario from
