@@ -1,6 +1,10 @@
 #include <iterator>
 
+#include "props/laws/drift.h"
 #include "props/laws/families.h"
+#include "props/laws/interplay.h"
+#include "props/laws/metrics.h"
+#include "props/laws/quantile.h"
 
 namespace ballast::props {
 
@@ -9,7 +13,8 @@ namespace {
 std::vector<Law> concatenated() {
   std::vector<Law> all;
   for (const auto family :
-       {selection_laws, weights_laws, counting_laws, invisible_laws, collector_laws, state_laws}) {
+       {selection_laws, weights_laws, counting_laws, invisible_laws, collector_laws, metrics_laws,
+        quantile_laws, state_laws, interplay_laws, drift_laws}) {
     auto laws = family();
     all.insert(all.end(), std::make_move_iterator(laws.begin()),
                std::make_move_iterator(laws.end()));

@@ -114,6 +114,10 @@ class RouterOnly : public Subject {
       }
     } else if (std::holds_alternative<Collector>(request)) {
       if (!has(Capability::collect)) throw SubjectFailure("collector");
+    } else if (std::holds_alternative<MetricsOf>(request)) {
+      if (!has(Capability::metrics)) throw SubjectFailure("metrics");
+    } else if (std::holds_alternative<Combine>(request)) {
+      if (!has(Capability::combine)) throw SubjectFailure("combine");
     } else if (std::holds_alternative<Save>(request) || std::holds_alternative<Load>(request)) {
       if (!has(Capability::state)) throw SubjectFailure("state");
     } else if (!has(Capability::balance)) {
@@ -132,7 +136,7 @@ class RouterOnly : public Subject {
 void expect_no_accusation(Subject& subject, const std::string& name) {
   for (const Law& law : all_laws()) {
     if (!std::ranges::includes(subject.hello().supports, law.needs)) continue;
-    const Trials trials = try_law(law, subject, 300, 5);
+    const Trials trials = try_law(law, subject, 200, 5);
     EXPECT_FALSE(trials.broken) << name << "\n" << describe(law, *trials.broken);
   }
 }
