@@ -69,18 +69,31 @@ void check_eval(Subject& subject, const Case& input, Edges& edges) {
                    insertions, "an evaluation");
 }
 
+/// Up to where a forward may be recomputed: its step, and the biases that it ran under.
+std::size_t end_of_step(const History& history, std::size_t forward) {
+  std::size_t end = forward + 1;
+  while (end < history.size() && !std::holds_alternative<Step>(history[end]) &&
+         !std::holds_alternative<SetBiases>(history[end]) &&
+         !std::holds_alternative<Load>(history[end])) {
+    ++end;
+  }
+  return end;
+}
+
 void check_recompute(Subject& subject, const Case& input, Edges& edges) {
   note_edges(input, edges);
   Stream stream(input.salt);
   Insertions insertions;
   for (std::size_t i = 0; i < input.history.size(); ++i) {
-    const auto* forward = std::get_if<Forward>(&input.history[i]);
-    if (forward == nullptr || forward->mode != Mode::train || one_in(stream, 3)) continue;
-    Forward repeat = *forward;
+    if (!trains(input.history[i]) || one_in(stream, 3)) continue;
+    Forward repeat = std::get<Forward>(input.history[i]);
     repeat.mode = Mode::recompute;
-    insertions.emplace_back(i + 1, repeat);
-    edges.insert("recomputation of layer " + std::string(forward->layer == 0 ? "0" : "1 or later"));
+    const std::size_t at = between(stream, i + 1, end_of_step(input.history, i));
+    edges.insert(repeat.layer == 0 ? "recomputation of layer 0"
+                                   : "recomputation of layer 1 or later");
+    insertions.emplace_back(at, std::move(repeat));
   }
+  std::ranges::stable_sort(insertions, {}, [](const auto& insertion) { return insertion.first; });
   expect_invisible(subject, input.open, with_end_shown(input.history, subject.hello().supports),
                    insertions, "a recomputation");
 }

@@ -290,6 +290,23 @@ struct CountsPadding : BuiltInSubject {
     count_assignments(routing.selection.indices, {}, counters);
   }
 };
+struct MasksExperts : BuiltInSubject {
+  void count(const Forward& forward, const Routing<float>& routing,
+             std::vector<std::int64_t>& counters) override {
+    if (forward.mask.size() != counters.size()) {
+      return BuiltInSubject::count(forward, routing, counters);
+    }
+    for (const std::int32_t j : routing.selection.indices.values()) {
+      counters[static_cast<std::size_t>(j)] += forward.mask[static_cast<std::size_t>(j)];
+    }
+  }
+};
+struct UncountsSkippedSteps : BuiltInSubject {
+  void end_step(bool applied) override {
+    BuiltInSubject::end_step(applied);
+    if (!applied && collector() != nullptr) BuiltInSubject::snapshot();
+  }
+};
 struct CountsInBf16 : BuiltInSubject {
   void count(const Forward& forward, const Routing<float>& routing,
              std::vector<std::int64_t>& counters) override {
@@ -336,6 +353,12 @@ struct CountsRecomputationsOfLaterLayers : BuiltInSubject {
   bool counts(const Forward& forward) override {
     return forward.mode == Mode::train || (forward.mode == Mode::recompute && forward.layer > 0);
   }
+};
+struct ObservesRecomputations : BuiltInSubject {
+  bool observes(const Forward& forward) override { return forward.mode != Mode::eval; }
+};
+struct CountsEvaluations : BuiltInSubject {
+  bool counts(const Forward& forward) override { return forward.mode != Mode::recompute; }
 };
 struct RecomputesInexactly : ChangesRouting {
   void change(const Forward& forward, Routing<float>& routing) override {
@@ -513,6 +536,31 @@ struct OpensWithOldBiases : BuiltInSubject {
   std::vector<float> old_;
 };
 
+struct SavesCounts : BuiltInSubject {
+  StateDict save() override {
+    StateDict state = BuiltInSubject::save();
+    for (std::size_t l = 0; l < layers(); ++l) {
+      if (const auto& counts = layer(l).expert_load_counts()) state.put(name(l), *counts);
+    }
+    return state;
+  }
+  void load(const StateDict& state) override {
+    BuiltInSubject::load(state);
+    for (std::size_t l = 0; l < layers(); ++l) {
+      auto& counts = layer(l).expert_load_counts();
+      if (counts && state.contains(name(l))) counts = state.get<std::int64_t>(name(l));
+    }
+  }
+  static std::string name(std::size_t l) { return "counts." + std::to_string(l); }
+};
+struct LoadsTheLastSave : BuiltInSubject {
+  StateDict save() override { return last_ = BuiltInSubject::save(); }
+  void load(const StateDict&) override { BuiltInSubject::load(last_); }
+
+ private:
+  StateDict last_;
+};
+
 struct Broken {
   const char* law;
   std::function<std::unique_ptr<Subject>()> make;
@@ -553,12 +601,18 @@ const std::vector<Broken>& all_broken() {
       breaks<ScaledTwice>("weights.scale"),
       breaks<CountsFirstChoice>("counting.recount"),
       breaks<CountsPadding>("counting.conservation"),
+      breaks<MasksExperts>("counting.recount"),
+      breaks<UncountsSkippedSteps>("counting.recount"),
+      breaks<SavesCounts>("counting.recount"),
+      breaks<CountsIntoLayerZero>("counting.recount"),
       breaks<CountsInBf16>("counting.large"),
       breaks<SnapshotKeeps>("counting.intervals", 2),
       breaks<CountsFirstRankOnly>("counting.split"),
       breaks<CountsIntoLayerZero>("counting.layers-apart"),
       breaks<ObservesEvaluations>("invisible.evaluation"),
+      breaks<CountsEvaluations>("invisible.evaluation"),
       breaks<CountsRecomputationsOfLaterLayers>("invisible.recomputation"),
+      breaks<ObservesRecomputations>("invisible.recomputation"),
       breaks<RecomputesInexactly>("invisible.recomputation-repeats"),
       breaks<ObservesPadding>("invisible.padding"),
       breaks<CountsPadding>("invisible.padding"),
@@ -577,6 +631,7 @@ const std::vector<Broken>& all_broken() {
       breaks<LoadsResetTheCounters>("state.no-op"),
       breaks<LoadsFirstLayerOnly>("state.restore"),
       breaks<SavesInBf16>("state.every-bit"),
+      breaks<LoadsTheLastSave>("state.every-bit"),
       breaks<SetsInBf16>("state.set-biases"),
       breaks<SavesLastLayerWithoutPending>("state.mid-step"),
       breaks<OpensWithOldBiases>("state.opens-anew"),
