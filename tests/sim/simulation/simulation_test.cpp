@@ -26,6 +26,20 @@ TEST(Simulation, SameScenarioGivesTheSameDigest) {
   EXPECT_EQ(simulated(small_scenario())->digest(), simulated(small_scenario())->digest());
 }
 
+// Pinned: every compiler, optimisation level and processor has to give these bits. A change that moves them
+// changes the behavioural signature and has to say so.
+TEST(Simulation, DigestIsTheSameEverywhere) {
+  auto scenario = small_scenario();
+  scenario.training.evaluate_every = 6;
+  scenario.training.overflow_steps = {4};
+  scenario.tokens.padding = 0.2;
+  EXPECT_EQ(simulated(scenario)->digest(), "429f232fe5843f7990fb39401d836107");
+  scenario.balancer.quantile.estimator = QuantileEstimatorKind::exact;
+  scenario.model.moe.router.score = ScoreFunction::softmax;
+  scenario.model.moe.activation = Activation::swiglu;
+  EXPECT_EQ(simulated(scenario)->digest(), "9b62691f432fe7de5170206f9109c79a");
+}
+
 TEST(Simulation, AnotherSeedGivesAnotherDigest) {
   auto other = small_scenario();
   other.seed = 4;
