@@ -53,23 +53,6 @@ Found token_outside_vocabulary(const Scenario& s) {
       "tokens are numbered from 0"};
 }
 
-Found step_after_the_last(const std::vector<std::size_t>& steps, const std::string& path,
-                          const Scenario& s) {
-  if (steps.empty() || steps.back() <= s.training.steps) return std::nullopt;
-  return Contradiction{
-      {path, "training.steps"},
-      "step " + text(steps.back()) + " comes after the last one, " + text(s.training.steps),
-      "give steps from 1 to " + text(s.training.steps)};
-}
-
-Found overflow_after_the_last(const Scenario& s) {
-  return step_after_the_last(s.training.overflow_steps, "training.overflow_steps", s);
-}
-
-Found restart_after_the_last(const Scenario& s) {
-  return step_after_the_last(s.training.restart_after, "training.restart_after", s);
-}
-
 /// Loads are counted in int64, and metrics take them for doubles: every count has to be exact in
 /// both.
 Found batch_beyond_counting(const Scenario& s) {
@@ -109,22 +92,6 @@ Found until_before_from(const Expectation& e, const Scenario&) {
                        "steps go from the first to the last"};
 }
 
-Found from_after_the_last(const Expectation& e, const Scenario& s) {
-  if (e.from <= s.training.steps) return std::nullopt;
-  return Contradiction{
-      {"from"},
-      "step " + text(e.from) + " comes after the last one, " + text(s.training.steps),
-      "give a step from 1 to " + text(s.training.steps)};
-}
-
-Found until_after_the_last(const Expectation& e, const Scenario& s) {
-  if (!e.until || *e.until <= s.training.steps) return std::nullopt;
-  return Contradiction{
-      {"until"},
-      "step " + text(*e.until) + " comes after the last one, " + text(s.training.steps),
-      "leave it out for the last step"};
-}
-
 Found never_evaluated(const Expectation& e, const Scenario& s) {
   if (e.metric != "eval_loss" || s.training.evaluate_every > 0) return std::nullopt;
   return Contradiction{{"metric"}, "the run never evaluates", "set training.evaluate_every"};
@@ -133,9 +100,8 @@ Found never_evaluated(const Expectation& e, const Scenario& s) {
 }  // namespace
 
 std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
-  for (const auto rule :
-       {more_choices_than_experts, nothing_to_balance, two_dampings, token_outside_vocabulary,
-        overflow_after_the_last, restart_after_the_last, batch_beyond_counting}) {
+  for (const auto rule : {more_choices_than_experts, nothing_to_balance, two_dampings,
+                          token_outside_vocabulary, batch_beyond_counting}) {
     if (auto found = rule(scenario)) return found;
   }
   return std::nullopt;
@@ -143,8 +109,7 @@ std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
 
 std::optional<Contradiction> contradiction_in(const Expectation& expectation,
                                               const Scenario& scenario) {
-  for (const auto rule : {no_bound, no_value_in_bounds, until_before_from, from_after_the_last,
-                          until_after_the_last, never_evaluated}) {
+  for (const auto rule : {no_bound, no_value_in_bounds, until_before_from, never_evaluated}) {
     if (auto found = rule(expectation, scenario)) return found;
   }
   return std::nullopt;

@@ -15,6 +15,7 @@ struct Contradiction {
   std::string right;
 };
 
+/// Steps after the last one are none: they never come, so that `--set training.steps=50` works on any file.
 /// The first contradiction among the fields of a scenario (its expectations left out), or nothing.
 std::optional<Contradiction> contradiction_in(const Scenario& scenario);
 /// The first one in an expectation for a run of this scenario; paths are those of the expectation.

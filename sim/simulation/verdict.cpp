@@ -80,7 +80,9 @@ ExpectationOutcome judge(const Expectation& expectation, const Simulation& run) 
   const Point point = deciding_point(points, expectation);
   outcome.value = point.value;
   if (expectation.aggregate != Aggregate::mean) outcome.step = point.step;
-  outcome.verdict = margin(point.value, expectation) >= 0.0 ? Verdict::pass : Verdict::fail;
+  const bool all_steps_ran = expectation.until.value_or(0) <= run.scenario().training.steps;
+  const bool met = margin(point.value, expectation) >= 0.0;
+  outcome.verdict = !met ? Verdict::fail : all_steps_ran ? Verdict::pass : Verdict::unknown;
   return outcome;
 }
 

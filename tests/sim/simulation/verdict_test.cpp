@@ -50,6 +50,16 @@ TEST(Verdict, EvaluationLossIsTakenFromEvaluations) {
             Verdict::unknown);
 }
 
+TEST(Verdict, RunThatEndsTooEarlyIsUnknownUnlessItFailedBefore) {
+  EXPECT_EQ(judge({.metric = "loss", .from = 13, .at_most = 100.0}, a_run()).verdict, Verdict::unknown);
+  EXPECT_EQ(judge({.metric = "loss", .from = 5, .until = 13, .at_most = 100.0}, a_run()).verdict,
+            Verdict::unknown);
+  EXPECT_EQ(judge({.metric = "loss", .from = 5, .until = 13, .at_most = 0.0}, a_run()).verdict,
+            Verdict::fail);
+  EXPECT_EQ(judge({.metric = "loss", .from = 5, .until = 12, .at_most = 100.0}, a_run()).verdict,
+            Verdict::pass);
+}
+
 TEST(Verdict, OverallIsTheWorstAndUnknownWithoutExpectations) {
   const ExpectationOutcome pass{.expectation = {}, .verdict = Verdict::pass, .value = {}, .step = {}};
   const ExpectationOutcome fail{.expectation = {}, .verdict = Verdict::fail, .value = {}, .step = {}};
