@@ -140,6 +140,7 @@ std::string steps_of(const Expectation& expectation, std::size_t last) {
   const std::size_t until = expectation.until.value_or(last);
   const std::string aggregate(word(expectation.aggregate));
   if (expectation.aggregate == Aggregate::last && until == last) return aggregate;
+  if (expectation.from > until) return aggregate + " " + std::to_string(expectation.from) + "-";
   const std::string first = expectation.from == until ? "" : std::to_string(expectation.from) + "-";
   return aggregate + " " + first + std::to_string(until);
 }
