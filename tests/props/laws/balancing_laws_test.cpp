@@ -5,14 +5,11 @@
 
 #include <set>
 
-#include "props/laws/drift.h"
-#include "props/laws/interplay.h"
-#include "props/laws/metrics.h"
-#include "props/laws/quantile.h"
+#include "props/laws/families.h"
 #include "props/subjects/built_in_subject.h"
 #include "tests/props/laws/faulty_balancer.h"
 #include "tests/props/laws/faulty_reporter.h"
-#include "tests/props/laws/trial.h"
+#include "tests/props/support/trials.h"
 
 namespace ballast::props {
 namespace {
@@ -28,52 +25,28 @@ const std::vector<Law>& laws() {
   return all;
 }
 
-constexpr std::uint64_t seed = 20260301;
-constexpr std::size_t cases = 400;
+constexpr int cases_kept = 300;
+constexpr int cases_to_break = 2000;
 
 void expect_kept(Subject& subject) {
   for (const Law& law : laws()) {
-    const Trial trial = run_law(law, subject, cases, seed);
-    EXPECT_FALSE(trial.broken()) << trial.report;
+    const Trials trials = try_law(law, subject, cases_kept);
+    EXPECT_FALSE(trials.broken) << describe(law, *trials.broken);
+    EXPECT_EQ(trials.unsupported, 0) << law.id;
+    EXPECT_LT(trials.discarded, cases_kept / 4) << law.id;
   }
-}
-
-TEST(BalancingLaws, AreKeptByTheBuiltInSubject) {
-  BuiltInSubject subject;
-  expect_kept(subject);
-}
-
-TEST(BalancingLaws, AreKeptByTheBuiltInSubjectThatKeepsSkippedSteps) {
-  BuiltInSubject subject("keeps", OnOverflow::keep);
-  expect_kept(subject);
 }
 
 TEST(BalancingLaws, AreKeptByAPlainBalancerThatHasTheSignRuleToo) {
-  for (const OnOverflow policy : {OnOverflow::discard, OnOverflow::keep}) {
-    expect_kept(*faulty_balancer(BalancerFault::none, policy));
-  }
+  expect_kept(*faulty_balancer(BalancerFault::none));
 }
 
-TEST(BalancingLaws, MeetTheirEdgesAndDiscardFewCases) {
-  const auto subject = faulty_balancer(BalancerFault::none);
+TEST(BalancingLaws, AreKeptWhenSkippedStepsAreKeptToo) {
+  expect_kept(*faulty_balancer(BalancerFault::none, OnOverflow::keep));
+  BuiltInSubject subject("keeps", OnOverflow::keep);
   for (const Law& law : laws()) {
-    const Trial trial = run_law(law, *subject, cases, seed);
-    for (const std::string& edge : law.edges)
-      EXPECT_TRUE(trial.edges.contains(edge)) << law.id << ": " << edge;
-    const auto discarded = trial.outcomes.find(Outcome::Kind::discarded);
-    const std::size_t lost = discarded == trial.outcomes.end() ? 0 : discarded->second;
-    EXPECT_LT(lost, cases / 3) << law.id;
-    EXPECT_FALSE(trial.outcomes.contains(Outcome::Kind::unsupported)) << law.id;
-  }
-}
-
-TEST(BalancingLaws, HaveDistinctIdsASourceAndAStatement) {
-  std::set<std::string> ids;
-  for (const Law& law : laws()) {
-    EXPECT_TRUE(ids.insert(law.id).second) << law.id;
-    EXPECT_FALSE(law.source.empty()) << law.id;
-    EXPECT_TRUE(law.statement.ends_with(".")) << law.id;
-    EXPECT_FALSE(law.needs.empty()) << law.id;
+    const Trials trials = try_law(law, subject, cases_kept);
+    EXPECT_FALSE(trials.broken) << describe(law, *trials.broken);
   }
 }
 
@@ -84,7 +57,11 @@ TEST(BalancingLaws, LeaveASubjectThatOpensNothingUnjudged) {
     Answer ask(const Request&) override { return Refusal{"unsupported", "nothing"}; }
     Hello hello_;
   } subject;
-  for (const Law& law : laws()) EXPECT_FALSE(run_law(law, subject, 20, seed).broken()) << law.id;
+  for (const Law& law : laws()) {
+    const Trials trials = try_law(law, subject, 20);
+    EXPECT_FALSE(trials.broken) << law.id;
+    EXPECT_EQ(trials.held, 0) << law.id;
+  }
 }
 
 template <class Fault>
@@ -217,14 +194,14 @@ constexpr Break<ReporterFault> reporter_breaks[] = {
 
 TEST(BalancingLaws, AreBrokenByTheBalancerFaultsTheyAreAbout) {
   for (const auto& [id, fault] : balancer_breaks) {
-    EXPECT_TRUE(run_law(law_named(laws(), id), *faulty_balancer(fault), 2000, seed).broken())
+    EXPECT_TRUE(try_law(law_of(id), *faulty_balancer(fault), cases_to_break).broken)
         << id << ", fault " << static_cast<int>(fault);
   }
 }
 
 TEST(BalancingLaws, AreBrokenByTheReporterFaultsTheyAreAbout) {
   for (const auto& [id, fault] : reporter_breaks) {
-    EXPECT_TRUE(run_law(law_named(laws(), id), *faulty_reporter(fault), 2000, seed).broken())
+    EXPECT_TRUE(try_law(law_of(id), *faulty_reporter(fault), cases_to_break).broken)
         << id << ", fault " << static_cast<int>(fault);
   }
 }
@@ -248,7 +225,7 @@ class ForgetsAtSteps final : public BuiltInSubject {
 
 TEST(BalancingLaws, SeeCountersThatStepsReset) {
   ForgetsAtSteps subject;
-  EXPECT_TRUE(run_law(law_named(laws(), "interplay.interval-counts"), subject, 200, seed).broken());
+  EXPECT_TRUE(try_law(law_of("interplay.interval-counts"), subject, cases_to_break).broken);
 }
 
 }  // namespace
