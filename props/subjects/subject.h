@@ -28,6 +28,7 @@ class SubjectFailure : public std::runtime_error {
   explicit SubjectFailure(const std::string& what, std::string last_lines = {})
       : std::runtime_error(what), stderr_tail(std::move(last_lines)) {}
   std::string stderr_tail;  ///< its last lines on stderr
+  bool timed_out = false;   ///< it gave no answer within its time
 };
 
 /// Something that routes, balances, collects or computes metrics, to be held against the laws. Strictly
@@ -41,6 +42,8 @@ class Subject {
   /// One request of the case. The answer has the type the request calls for (see the protocol), or is a
   /// Refusal; SubjectFailure otherwise. Shapes are the subject's: laws check them.
   virtual Answer ask(const Request& request) = 0;
+  /// What it last wrote on stderr, if it has one of its own.
+  virtual std::string last_lines() { return {}; }
 };
 
 }  // namespace ballast::props
