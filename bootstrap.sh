@@ -13,6 +13,7 @@ packages=(
   libgtest-dev                   # the tests
   librapidcheck-dev              # laws and property tests
   libmpfr-dev                    # tests only: the exact values that arithmetic is measured against
+  python3                        # tests only: the example subject in Python (python3-minimal has no json)
 )
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
