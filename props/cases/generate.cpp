@@ -62,7 +62,8 @@ void fill_row(Stream& stream, std::span<float> row, LogitFamily family) {
     }
     case LogitFamily::saturated:
       return fill(row, [&] {
-        return pick(stream, {-1.0f, 1.0f}) * static_cast<float>(between(stream, 17, 120));
+        const float size = one_in(stream, 8) ? 1e4f : static_cast<float>(between(stream, 17, 120));
+        return one_in(stream, 2) ? size : -size;
       });
     case LogitFamily::signed_zero: {
       constexpr float rare[] = {0.5f, -0.5f};
@@ -101,6 +102,9 @@ void fill_row(Stream& stream, std::span<float> row, LogitFamily family) {
   }
 }
 
+/// Experts and top_k of public models.
+constexpr std::pair<std::size_t, std::size_t> model_shapes[] = {
+    {60, 4}, {64, 6}, {72, 6}, {80, 8}, {128, 6}, {160, 6}, {384, 8}, {512, 10}, {896, 16}};
 constexpr std::size_t wide_shapes[] = {64, 100, 128, 255, 256, 257, 300, 384, 520};
 
 std::size_t generate_experts(Stream& stream, std::size_t size) {
@@ -359,10 +363,16 @@ ModelSpec generate_model(Stream& stream, std::size_t size) {
 
 ModelSpec generate_tile_model(Stream& stream) {
   ModelSpec model;
-  model.routed_experts = pick(stream, {8, 16, 32, 64, 128, 256});
-  do {
-    model.top_k = pick(stream, {1, 2, 4, 8, 16});
-  } while (model.top_k > model.routed_experts);
+  if (one_in(stream, 3)) {
+    const auto [experts, top_k] = pick(stream, model_shapes);
+    model.routed_experts = experts;
+    model.top_k = top_k;
+  } else {
+    do {
+      model.routed_experts = pick(stream, {8, 16, 32, 64, 128, 256});
+      model.top_k = pick(stream, {1, 2, 4, 8, 16});
+    } while (model.top_k > model.routed_experts);
+  }
   model.score = generate_score(stream);
   model.renormalize = !one_in(stream, 3);
   return model;

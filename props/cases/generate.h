@@ -77,8 +77,8 @@ std::size_t generate_tokens(Stream& stream, std::size_t size, std::size_t expert
 /// top_k with the edges 1, E - 1 and E; every score function, with and without renormalisation; up
 /// to 3 layers.
 ModelSpec generate_model(Stream& stream, std::size_t size);
-/// Experts and top_k are powers of two from 8 to 256 and from 1 to 16: the shapes that fast code
-/// has branches for.
+/// The shapes that fast code has branches for: powers of two from 8 to 256 experts and from 1 to 16
+/// chosen, and those of public models, up to 896 experts.
 ModelSpec generate_tile_model(Stream& stream);
 
 /// none, quantile (none if top_k = experts) and, rarely, sign; updates at the step, rarely at the

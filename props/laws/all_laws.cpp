@@ -1,10 +1,6 @@
 #include <iterator>
 
-#include "props/laws/drift.h"
 #include "props/laws/families.h"
-#include "props/laws/interplay.h"
-#include "props/laws/metrics.h"
-#include "props/laws/quantile.h"
 
 namespace ballast::props {
 

@@ -1,8 +1,9 @@
 #include "props/laws/check.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
+
+#include "props/cases/sense.h"
 
 namespace ballast::props {
 
@@ -163,20 +164,13 @@ std::function<Outcome(Subject&, const Case&)> checked(void (*judge)(Check& check
   return [judge](Subject& subject, const Case& input) {
     Check check(subject);
     try {
+      check.discard_unless(makes_sense(input));
       judge(check, input);
     } catch (const Ended&) {
       // The outcome says how.
     }
     return check.outcome();
   };
-}
-
-BiasRows first_biases(const Open& open) {
-  const ModelSpec& model = open.model;
-  if (!open.biases) return BiasRows(model.layers, std::vector<double>(model.routed_experts));
-  BiasRows rows;
-  for (const auto& row : *open.biases) rows.emplace_back(row.begin(), row.end());
-  return rows;
 }
 
 namespace {
@@ -188,7 +182,7 @@ class Follower {
       : check_(check),
         observer_(observer),
         at_forward_(input.open.balancer.update == Update::forward),
-        biases_(first_biases(input.open)),
+        biases_(opening_biases(input.open)),
         pending_(input.open.model.layers) {
     for (std::size_t l = 0; l < pending_.size(); ++l) pending_[l].layer = l;
   }
@@ -251,18 +245,6 @@ void follow(Check& check, const Case& input, const Observer& observer) {
   check.open(input.open);
   Follower follower(check, input, observer);
   for (const Request& request : input.history) follower.ask(request);
-}
-
-std::string as_text(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return {buffer, end};
-}
-
-std::string as_text(const std::vector<double>& values) {
-  std::string out;
-  for (const double value : values) out += (out.empty() ? "" : " ") + as_text(value);
-  return out;
 }
 
 }  // namespace ballast::props

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "props/laws/law.h"
+#include "props/laws/support.h"
 
 namespace ballast::props {
 
@@ -61,7 +62,8 @@ class Check {
   std::string last_;       ///< what the last one was
 };
 
-/// A law's check from a function that judges; returning is holding.
+/// A law's check from a function that judges; returning is holding. Cases that make no sense are
+/// discarded.
 std::function<Outcome(Subject&, const Case&)> checked(void (*judge)(Check& check,
                                                                     const Case& input));
 
@@ -86,12 +88,5 @@ struct Observer {
 /// were in force, and its moves. Steps without a forward of a layer are moves from nothing. A
 /// history with anything but forwards and steps is discarded.
 void follow(Check& check, const Case& input, const Observer& observer);
-
-/// Biases in force at first.
-BiasRows first_biases(const Open& open);
-
-/// "0.25 -0.5"
-std::string as_text(const std::vector<double>& values);
-std::string as_text(double value);
 
 }  // namespace ballast::props

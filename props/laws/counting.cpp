@@ -73,14 +73,14 @@ Case many_tokens(Stream& stream, std::size_t size) {
   model.top_k = between(stream, 1, model.routed_experts - 1);
   model.score = ScoreFunction::logit;
   out.history.push_back(Collector{CollectorAction::enter, true});
-  const bool huge = size > 50 && one_in(stream, 200);
+  const bool huge = size > 50 && one_in(stream, 60);
   const std::size_t tokens = huge                 ? 3000
                              : one_in(stream, 20) ? between(stream, 2040, 2300)
                                                   : between(stream, 250, 300);
   Forward forward{.logits = Matrix<float>(tokens, model.routed_experts), .mask = {}};
   const std::size_t hot = between(stream, 0, model.routed_experts - 1);
   for (std::size_t t = 0; t < tokens; ++t) forward.logits(t, hot) = 4.0f;
-  const std::size_t forwards = huge ? 30 : between(stream, 1, 2);
+  const std::size_t forwards = huge ? 22 : between(stream, 1, 2);
   for (std::size_t i = 0; i < forwards; ++i) out.history.push_back(forward);
   out.history.push_back(Collector{CollectorAction::snapshot, true});
   return out;

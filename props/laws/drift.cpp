@@ -1,5 +1,3 @@
-#include "props/laws/drift.h"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -7,6 +5,7 @@
 #include "core/arithmetic/functions.h"
 #include "core/random/distributions.h"
 #include "props/laws/check.h"
+#include "props/laws/families.h"
 
 namespace ballast::props {
 
@@ -102,7 +101,7 @@ void open(Check& check, const Case& input) {
 
 void require_at_most(Check& check, const std::string& what, double bound, double seen) {
   if (seen <= bound) return;
-  check.broken("", what + " of at most " + as_text(bound), as_text(seen));
+  check.broken("", what + " of at most " + text(bound), text(seen));
 }
 
 constexpr std::size_t warm_up = 3;  ///< steps from zero biases to the noise
@@ -136,7 +135,7 @@ void does_not_swing_up(Check& check, const Case& input) {
     if (s >= warm_up) (s < warm_up + half ? early : late) += violation / static_cast<double>(half);
   }
   require_at_most(
-      check, "a mean max_violation in the second half, after " + as_text(early) + " in the first,",
+      check, "a mean max_violation in the second half, after " + text(early) + " in the first,",
       early + 1.5 * sampling_noise(check.model()), late);
 }
 
@@ -164,7 +163,7 @@ void revives_dead_experts(Check& check, const Case& input) {
   open(check, input);
   Traffic traffic(input, 0.5);
   const std::size_t unpopular = input.salt % check.model().routed_experts;
-  traffic.add_to_preference(unpopular, -6.0);
+  traffic.add_to_preference(unpopular, -4.0);
   std::vector<std::int64_t> loads;
   for (std::size_t s = 0; s < steps_of(input); ++s) {
     loads = train(check, traffic);
@@ -185,7 +184,6 @@ Case steps_case(Stream& stream, std::size_t steps) {
   BalancerSpec& balancer = input.open.balancer;
   balancer.kind = BalancerKind::quantile;
   balancer.estimator = uniform_index(stream, 2) == 0 ? Estimator::exact : Estimator::histogram;
-  balancer.bins = 256;
   input.history.assign(steps, Step{});
   input.salt = stream();
   return input;

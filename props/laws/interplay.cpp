@@ -1,10 +1,9 @@
-#include "props/laws/interplay.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "core/random/distributions.h"
 #include "props/laws/check.h"
+#include "props/laws/families.h"
 #include "props/laws/training_cases.h"
 
 namespace ballast::props {
@@ -47,7 +46,7 @@ BiasRows train(Check& check, const Open& open, const std::vector<Request>& histo
 void require_same(Check& check, const std::string& place, const std::vector<double>& expected,
                   const std::vector<double>& seen, const std::string& why) {
   if (expected == seen) return;
-  check.broken(place, why + ": " + as_text(expected), as_text(seen));
+  check.broken(place, why + ": " + text(expected), text(seen));
 }
 
 void require_same(Check& check, const BiasRows& expected, const BiasRows& seen,
@@ -93,7 +92,7 @@ void skipped_step_moves_nothing(Check& check, const Case& input) {
   discard_unless_known(check, input);
   check.discard_unless(input.open.balancer.update == Update::step);
   check.open(input.open);
-  BiasRows in_force = first_biases(input.open);
+  BiasRows in_force = opening_biases(input.open);
   for (const Request& request : input.history) {
     if (!is_step(request)) {
       check.route(request);
@@ -154,7 +153,7 @@ class Interval {
 
   void add(const Forward& forward, const Routed& routed) {
     for (std::size_t t = 0; t < routed.indices.size(); ++t) {
-      if (!forward.mask.empty() && forward.mask[t] == 0) continue;
+      if (!is_valid(forward, t)) continue;
       for (const std::int64_t expert : routed.indices[t]) {
         ++counts_[forward.layer][static_cast<std::size_t>(expert)];
       }
@@ -171,7 +170,8 @@ class Interval {
   Counts counts_;
 };
 
-std::string as_text(const Counts& counts) {
+using props::text;
+std::string text(const Counts& counts) {
   std::string out;
   for (const auto& row : counts) {
     if (!out.empty()) out += " | ";
@@ -187,9 +187,8 @@ void end_interval(Check& check, Interval& interval) {
   std::ranges::sort(seen);
   if (seen != interval.sorted()) {
     check.broken(
-        "",
-        "counts of the choices since the last snapshot, by layer: " + as_text(interval.sorted()),
-        as_text(seen));
+        "", "counts of the choices since the last snapshot, by layer: " + text(interval.sorted()),
+        text(seen));
   }
   interval = Interval(check.model());
 }
@@ -280,7 +279,7 @@ void layers_apart(Check& check, const Case& input) {
   const BiasRows seen = train(check, input.open, input.history);
   require_same(check, "layer " + std::to_string(layer), expected[layer], seen[layer],
                "biases that come from the layer's own forwards alone");
-  const BiasRows at_first = first_biases(input.open);
+  const BiasRows at_first = opening_biases(input.open);
   for (std::size_t l = 0; l < expected.size(); ++l) {
     if (l == layer) continue;
     require_same(check, "layer " + std::to_string(l) + ", when it has no forwards", at_first[l],

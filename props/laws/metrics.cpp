@@ -1,5 +1,3 @@
-#include "props/laws/metrics.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,6 +8,7 @@
 #include "core/random/distributions.h"
 #include "props/cases/generate.h"
 #include "props/laws/check.h"
+#include "props/laws/families.h"
 #include "props/laws/training_cases.h"
 
 namespace ballast::props {
@@ -23,12 +22,8 @@ bool close(double a, double b) {
   return std::abs(a - b) <= 0x1p-20 * (1.0 + std::abs(a));
 }
 
-std::string as_text(const std::vector<std::int64_t>& loads) {
-  std::string out;
-  for (const std::int64_t load : loads) out += (out.empty() ? "" : " ") + std::to_string(load);
-  return out;
-}
-using props::as_text;
+// Beside the one below, of rows with nulls.
+using props::text;
 
 std::int64_t total(const std::vector<std::int64_t>& loads) {
   return std::accumulate(loads.begin(), loads.end(), std::int64_t{0});
@@ -41,7 +36,7 @@ double figure(Check& check, const Figures& figures, const std::string& key) {
 }
 
 void require_close(Check& check, const std::string& what, double expected, double seen) {
-  if (!close(expected, seen)) check.broken(what, as_text(expected), as_text(seen));
+  if (!close(expected, seen)) check.broken(what, text(expected), text(seen));
 }
 
 /// The loads a case asks the metrics of.
@@ -151,10 +146,10 @@ void bounds_of_one_layer(Check& check, const Case& input) {
     const double k = static_cast<double>(input.open.model.top_k);
     const auto require = [&](bool holds, const std::string& bound) {
       if (holds) return;
-      check.broken("loads " + as_text(loads), bound,
-                   "frac_with_tokens " + as_text(f.frac_with_tokens) + ", frac_oversubscribed " +
-                       as_text(f.frac_oversubscribed) + ", max_violation " +
-                       as_text(f.max_violation) + ", min_violation " + as_text(f.min_violation));
+      check.broken("loads " + text(loads), bound,
+                   "frac_with_tokens " + text(f.frac_with_tokens) + ", frac_oversubscribed " +
+                       text(f.frac_oversubscribed) + ", max_violation " + text(f.max_violation) +
+                       ", min_violation " + text(f.min_violation));
     };
     constexpr double slack = 0x1p-20;
     if (*std::ranges::max_element(loads) * static_cast<std::int64_t>(k) <= total(loads)) {
@@ -224,10 +219,10 @@ void rises_with_skew(Check& check, const Case& input) {
     const LayerFigures after = asked_figures(check, skewed);
     if (after.max_violation > before.max_violation && after.min_violation < before.min_violation)
       continue;
-    check.broken("loads " + as_text(loads) + ", then " + as_text(skewed),
-                 "max_violation to rise from " + as_text(before.max_violation) +
-                     " and min_violation to fall from " + as_text(before.min_violation),
-                 as_text(after.max_violation) + " and " + as_text(after.min_violation));
+    check.broken("loads " + text(loads) + ", then " + text(skewed),
+                 "max_violation to rise from " + text(before.max_violation) +
+                     " and min_violation to fall from " + text(before.min_violation),
+                 text(after.max_violation) + " and " + text(after.min_violation));
   }
 }
 
@@ -268,7 +263,7 @@ void layers_without_assignments(Check& check, const Case& input) {
     check.meet("no assignment at all");
     if (metrics == nullptr) return;  // a refusal says as much as no metric
     for (const auto& [key, value] : metrics->metrics) {
-      if (std::isnan(value)) check.broken(key, "no figure, since there is none", as_text(value));
+      if (std::isnan(value)) check.broken(key, "no figure, since there is none", text(value));
     }
     return;
   }
@@ -301,7 +296,7 @@ void snapshot_by_definition(Check& check, const Case& input) {
   for (const auto& [name, layer] : check.snapshot().layers) {
     const auto& loads = layer.expert_load_counts;
     if (loads.size() != input.open.model.routed_experts) {
-      check.broken(name, "one count an expert", as_text(loads));
+      check.broken(name, "one count an expert", text(loads));
     }
     const auto k = static_cast<std::int64_t>(input.open.model.top_k);
     if (layer.tokens != total(loads) / k) {
@@ -329,11 +324,11 @@ void snapshot_by_definition(Check& check, const Case& input) {
 
 using Row = std::vector<std::optional<double>>;
 
-std::string as_text(const std::vector<Row>& rows) {
+std::string text(const std::vector<Row>& rows) {
   std::string out;
   for (const Row& row : rows) {
     if (!out.empty()) out += " | ";
-    for (const auto& bias : row) out += (bias ? as_text(*bias) : "null") + " ";
+    for (const auto& bias : row) out += (bias ? text(*bias) : "null") + " ";
   }
   return out;
 }
@@ -352,7 +347,7 @@ void require_biases_in_force(Check& check) {
   for (const auto& [name, layer] : check.snapshot().layers) seen.push_back(layer.biases);
   std::ranges::sort(expected);
   std::ranges::sort(seen);
-  if (expected != seen) check.broken("", "biases by layer: " + as_text(expected), as_text(seen));
+  if (expected != seen) check.broken("", "biases by layer: " + text(expected), text(seen));
 }
 
 void snapshot_biases(Check& check, const Case& input) {
@@ -541,7 +536,7 @@ void combines_in_any_order(Check& check, const Case& input) {
     if (reduction == Reduction::hash_unordered &&
         figure(check, expected, key) != figure(check, seen, key)) {
       check.broken(key, "the same hash of the chunks in another order",
-                   as_text(figure(check, seen, key)));
+                   text(figure(check, seen, key)));
     }
     require_close(check, key, figure(check, expected, key), figure(check, seen, key));
   }
@@ -575,7 +570,7 @@ void no_mean_without_data(Check& check, const Case& input) {
   if (metrics == nullptr) return;
   const auto found = metrics->metrics.find("loss:mean");
   if (found == metrics->metrics.end() || std::isnan(found->second)) return;
-  check.broken("loss:mean", "a refusal: no chunk has any data to weigh by", as_text(found->second));
+  check.broken("loss:mean", "a refusal: no chunk has any data to weigh by", text(found->second));
 }
 
 void refuses_malformed_keys(Check& check, const Case& input) {
@@ -609,10 +604,10 @@ void hashes_multisets(Check& check, const Case& input) {
   other[0] += 1.0;
   const double hash = hash_of(check, values);
   if (hash_of(check, reversed) != hash) {
-    check.broken("values " + as_text(values) + ", then " + as_text(reversed), "one hash", "two");
+    check.broken("values " + text(values) + ", then " + text(reversed), "one hash", "two");
   }
   if (hash_of(check, other) == hash) {
-    check.broken("values " + as_text(values) + ", then " + as_text(other), "two hashes", "one");
+    check.broken("values " + text(values) + ", then " + text(other), "two hashes", "one");
   }
 }
 
@@ -630,7 +625,7 @@ void keeps_nan(Check& check, const Case& input) {
   const Figures seen = check.metrics(Combine{chunks});
   for (const char* const key : {"nan:mean", "nan:sum"}) {
     if (!std::isnan(figure(check, seen, key))) {
-      check.broken(key, "NaN, since a chunk's value is", as_text(figure(check, seen, key)));
+      check.broken(key, "NaN, since a chunk's value is", text(figure(check, seen, key)));
     }
   }
   for (const auto& [key, value] : clean) require_close(check, key, value, figure(check, seen, key));

@@ -1,4 +1,4 @@
-#include "props/laws/quantile.h"
+#include "props/oracles/quantile.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,9 @@
 #include "core/random/distributions.h"
 #include "props/cases/generate.h"
 #include "props/laws/check.h"
+#include "props/laws/families.h"
 #include "props/laws/training_cases.h"
-#include "props/oracles/quantile.h"
+#include "props/oracles/exact_routing.h"
 
 namespace ballast::props {
 
@@ -71,9 +72,8 @@ double tolerance(const Check& check, const Observations& observed, const BiasMov
 std::vector<std::int64_t> chosen_loads(const BiasMove& move, std::size_t experts) {
   std::vector<std::int64_t> loads(experts);
   for (std::size_t f = 0; f < move.forwards.size(); ++f) {
-    const auto& mask = move.forwards[f]->mask;
     for (std::size_t t = 0; t < move.routed[f].indices.size(); ++t) {
-      if (!mask.empty() && mask[t] == 0) continue;
+      if (!is_valid(*move.forwards[f], t)) continue;
       for (const std::int64_t expert : move.routed[f].indices[t]) {
         ++loads[static_cast<std::size_t>(expert)];
       }
@@ -124,10 +124,10 @@ void judge_contract(Check& check, const Observations& observed, const BiasMove& 
       continue;
     check.broken(expert_place(move, j),
                  "#{r < b'} <= q < #{r <= b'} with q = " + std::to_string(observed.assignments()) +
-                     "/" + std::to_string(experts) + " and r = " + as_text(r) + ", so biases " +
-                     as_text(oracle::exact_estimate(observed)) + " up to one common shift",
+                     "/" + std::to_string(experts) + " and r = " + text(r) + ", so biases " +
+                     text(oracle::exact_estimate(observed)) + " up to one common shift",
                  std::to_string(below) + " below and " + std::to_string(up_to) +
-                     " up to b' = " + as_text(bias) + "; biases " + as_text(move.after));
+                     " up to b' = " + text(bias) + "; biases " + text(move.after));
   }
   const auto tied = [](const auto& r) { return std::adjacent_find(r.begin(), r.end()) != r.end(); };
   check.meet_if(std::ranges::any_of(observed.required, tied), "ties among required biases");
@@ -146,8 +146,8 @@ void judge_histogram(Check& check, const Observations& observed, const BiasMove&
     if (move.after[j] + shift <= estimate[j].high + rounding(observed, move)) continue;
     std::vector<double> low;
     for (const auto& interval : estimate) low.push_back(interval.low);
-    check.broken(expert_place(move, j), "biases " + as_text(low) + " up to one common shift",
-                 as_text(move.after));
+    check.broken(expert_place(move, j), "biases " + text(low) + " up to one common shift",
+                 text(move.after));
   }
 }
 
@@ -165,8 +165,8 @@ void judge_sign(Check& check, const Observations& observed, const BiasMove& move
   const double shift = change[0] - expected[0];
   for (std::size_t j = 0; j < observed.experts; ++j) {
     if (std::abs(change[j] - expected[j] - shift) <= rounding(observed, move)) continue;
-    check.broken(expert_place(move, j),
-                 "changes of " + as_text(expected) + " up to one common shift", as_text(change));
+    check.broken(expert_place(move, j), "changes of " + text(expected) + " up to one common shift",
+                 text(change));
   }
 }
 
@@ -220,8 +220,8 @@ void moves_at_forward(Check& check, const Case& input) {
                           judge_move(check, move);
                           if (!move.forwards.empty() || move.after == move.before) return;
                           check.broken(layer_place(move),
-                                       "a step that moves nothing: " + as_text(move.before),
-                                       as_text(move.after));
+                                       "a step that moves nothing: " + text(move.before),
+                                       text(move.after));
                         }});
 }
 
@@ -253,8 +253,8 @@ void near_ceil_rank(Check& check, const Observations& observed, const BiasMove& 
   }
   if (highest - lowest <= tolerance(check, observed, move)) return;
   check.broken(layer_place(move),
-               "within one bin's width of " + as_text(at_rank) + " up to one common shift",
-               as_text(move.after));
+               "within one bin's width of " + text(at_rank) + " up to one common shift",
+               text(move.after));
 }
 
 /// Fixed cutoffs: |#{r < bhat_j} - q| is at most the occupancy h of the bin of r_(ceil q). Each
@@ -286,8 +286,8 @@ void within_occupancy(Check& check, const Observations& observed, const BiasMove
                "biases that serve q tokens of each expert under the step's cutoffs, up to the "
                "occupancy of a "
                "bin, after one common shift of at least " +
-                   as_text(least_shift),
-               as_text(move.after) + ", which allow a shift of at most " + as_text(most_shift));
+                   text(least_shift),
+               text(move.after) + ", which allow a shift of at most " + text(most_shift));
 }
 
 // ---------------------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ void centred(Check& check, const Observations& observed, const BiasMove& move) {
     return;
   }
   check.broken(layer_place(move), "biases of mean 0",
-               "mean " + as_text(mean(move.after)) + " of " + as_text(move.after));
+               "mean " + text(mean(move.after)) + " of " + text(move.after));
 }
 
 void dual_descends(Check& check, const Observations& observed, const BiasMove& move) {
@@ -310,8 +310,8 @@ void dual_descends(Check& check, const Observations& observed, const BiasMove& m
       rounding(observed, move) * static_cast<double>(observed.assignments() + 1) * 2.0;
   check.meet_if(after < before - margin, "dual objective falls");
   if (after <= before + margin) return;
-  check.broken(layer_place(move), "a dual objective of at most " + as_text(before),
-               as_text(after) + " with biases " + as_text(move.after));
+  check.broken(layer_place(move), "a dual objective of at most " + text(before),
+               text(after) + " with biases " + text(move.after));
 }
 
 /// Splits experts by load: whose bias may not rise, and whose may not fall, against the other's.
@@ -342,8 +342,8 @@ void right_direction(Check& check, const Observations& observed, const BiasMove&
   if (balance.overloaded <= balance.others + tolerance(check, observed, move)) return;
   check.broken(layer_place(move),
                "no overloaded expert's bias to rise against that of one which is not",
-               "changes " + as_text(changes(move)) + " with required biases of expert 0 " +
-                   as_text(observed.required[0]));
+               "changes " + text(changes(move)) + " with required biases of expert 0 " +
+                   text(observed.required[0]));
 }
 
 /// The expert that more than q tokens choose by a clear distance, if there is one.
@@ -364,34 +364,29 @@ void stays_alive(Check& check, const Observations& observed, const BiasMove& mov
   const auto change = changes(move);
   if (change[*hot] < *std::ranges::max_element(change)) return;
   check.broken(expert_place(move, *hot), "its bias to fall against another's",
-               "changes " + as_text(change));
+               "changes " + text(change));
 }
 
 // ---------------------------------------------------------------------------------------------------------
 // When biases move, and what they decide
 
+void require_choice(Check& check, const Forward& forward, const Routed& routed,
+                    const std::vector<double>& biases) {
+  for (std::size_t t = 0; t < routed.indices.size(); ++t) {
+    const auto wrong =
+        wrong_choice(exact_token(check.model(), forward.logits.row(t), biases), routed.indices[t]);
+    if (!wrong) continue;
+    check.broken("token " + std::to_string(t),
+                 "the largest of score + bias with the biases answered last, " + text(biases),
+                 *wrong);
+  }
+}
+
 void in_force(Check& check, const Case& input) {
   follow(check, input,
          {.routed =
               [&](const Forward& forward, const Routed& routed, const std::vector<double>& biases) {
-                const auto scores = oracle::scores(check.model().score, forward.logits);
-                for (std::size_t t = 0; t < scores.size(); ++t) {
-                  std::vector<double> sums;
-                  for (std::size_t j = 0; j < biases.size(); ++j)
-                    sums.push_back(scores[t][j] + biases[j]);
-                  const double margin = oracle::fp32_margin *
-                                        (largest_magnitude(scores[t]) + largest_magnitude(biases));
-                  auto sorted = sums;
-                  std::ranges::sort(sorted, std::greater<>());
-                  const double least = sorted[check.model().top_k - 1] - 2.0 * margin;
-                  for (const std::int64_t expert : routed.indices[t]) {
-                    if (sums[static_cast<std::size_t>(expert)] >= least) continue;
-                    check.broken("token " + std::to_string(t),
-                                 "the largest of score + bias with the biases answered last, " +
-                                     as_text(biases) + ": " + as_text(sums),
-                                 "expert " + std::to_string(expert));
-                  }
-                }
+                require_choice(check, forward, routed, biases);
               },
           .moved =
               [&](const BiasMove& move) {
@@ -402,7 +397,7 @@ void in_force(Check& check, const Case& input) {
 void fixed_within_step(Check& check, const Case& input) {
   check.discard_unless(input.open.balancer.update == Update::step);
   check.open(input.open);
-  BiasRows in_force = first_biases(input.open);
+  BiasRows in_force = opening_biases(input.open);
   for (const Request& request : input.history) {
     if (std::holds_alternative<Step>(request)) {
       in_force = check.step(request);
@@ -413,7 +408,7 @@ void fixed_within_step(Check& check, const Case& input) {
       for (std::size_t l = 0; l < now.size(); ++l) {
         if (now[l] == in_force[l]) continue;
         check.broken("after a forward, layer " + std::to_string(l),
-                     "the biases of the whole step: " + as_text(in_force[l]), as_text(now[l]));
+                     "the biases of the whole step: " + text(in_force[l]), text(now[l]));
       }
     } else {
       check.discard();
@@ -520,7 +515,7 @@ void same_steps(Check& check, const Case& input, const std::vector<Request>& oth
     for (std::size_t l = 0; l < expected[s].size(); ++l) {
       if (expected[s][l] == seen[s][l]) continue;
       check.broken(how + ", step " + std::to_string(s) + ", layer " + std::to_string(l),
-                   "the same biases: " + as_text(expected[s][l]), as_text(seen[s][l]));
+                   "the same biases: " + text(expected[s][l]), text(seen[s][l]));
     }
   }
 }
@@ -631,7 +626,7 @@ void moves_alike(Check& check, const Case& input, const Changed& changed) {
       const double is = seen[m].after[changed.expert[j]] + shift;
       if (std::abs(is - was) <= allowed) continue;
       check.broken("layer " + std::to_string(expected[m].layer) + ", expert " + std::to_string(j),
-                   "bias " + as_text(was) + " up to one common shift", as_text(is));
+                   "bias " + text(was) + " up to one common shift", text(is));
     }
   }
 }
@@ -720,9 +715,8 @@ void nothing_moves_nothing(Check& check, const Case& input) {
                           if (observed.tokens() > 0) return;
                           check.meet(move.forwards.empty() ? "no training forward" : "no token");
                           if (move.after == move.before) return;
-                          check.broken(layer_place(move),
-                                       "unchanged biases: " + as_text(move.before),
-                                       as_text(move.after));
+                          check.broken(layer_place(move), "unchanged biases: " + text(move.before),
+                                       text(move.after));
                         }});
 }
 
@@ -755,7 +749,7 @@ void stays_finite(Check& check, const Case& input) {
     const auto biases = check.step(request);
     for (std::size_t l = 0; l < biases.size(); ++l) {
       if (all_finite(biases[l])) continue;
-      check.broken("layer " + std::to_string(l), "finite biases", as_text(biases[l]));
+      check.broken("layer " + std::to_string(l), "finite biases", text(biases[l]));
     }
   }
 }

@@ -421,8 +421,8 @@ std::vector<Law> selection_laws() {
        .generate = training,
        .check = judged(check_in_force)},
       {.id = "selection.tile-shapes",
-       .statement = "The top_k largest are chosen for every power of two of experts and top_k, "
-                    "the shapes that fast code treats apart.",
+       .statement = "The top_k largest are chosen for powers of two of experts and top_k and for "
+                    "the shapes of public models, which fast code treats apart.",
        .source = "algorithms.md 7.1; M69",
        .needs = {route},
        .edges = {},

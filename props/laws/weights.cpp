@@ -223,8 +223,9 @@ std::vector<Law> weights_laws() {
        .generate = training,
        .check = judged(check_in_training)},
       {.id = "weights.tile-shapes",
-       .statement = "The weights are right for every power of two of experts and top_k, the shapes "
-                    "that fast code treats apart.",
+       .statement =
+           "The weights are right for powers of two of experts and top_k and for the shapes "
+           "of public models, which fast code treats apart.",
        .source = "M69",
        .needs = {route},
        .edges = {},

@@ -5,14 +5,32 @@
 #include <string>
 #include <vector>
 
+#include "props/command/check.h"
+#include "props/command/laws.h"
 #include "sim/command/dispatch.h"
 #include "sim/command/run.h"
 #include "sim/command/stats.h"
+
+namespace {
+
+using namespace ballast;
+
+sim::ExitCode check(sim::Arguments arguments, std::ostream& out, std::ostream& err) {
+  return props::check(props::all_laws(), arguments, out, err);
+}
+
+sim::ExitCode laws(sim::Arguments arguments, std::ostream& out, std::ostream& err) {
+  return props::laws(props::all_laws(), arguments, out, err);
+}
+
+}  // namespace
 
 int main(int count, char** words) {
   using namespace ballast::sim;
   const std::array verbs = {
       Verb{"run", "simulate a scenario and judge it", run},
+      Verb{"check", "hold a router, balancer or collector against the laws", check},
+      Verb{"laws", "list the laws", laws},
       Verb{"stats", "loads and metrics of recorded routing", stats},
   };
   signal(SIGXFSZ, SIG_IGN);  // a file that would become too large is an error like a full disk
