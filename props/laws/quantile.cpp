@@ -56,8 +56,10 @@ bool is_quantile(const Check& check, Estimator estimator) {
 }
 
 /// How far fp32 may stray from a difference of two new biases.
-double rounding(const Observations& observed, const BiasMove& move) {
-  return 4.0 * observed.margin + oracle::fp32_margin * largest_magnitude(move.after);
+double rounding(const Check& check, const Observations& observed, const BiasMove& move) {
+  const double range =
+      is_quantile(check, Estimator::histogram) ? oracle::range_margin(move.before) : 0.0;
+  return 4.0 * observed.margin + range + oracle::fp32_margin * largest_magnitude(move.after);
 }
 
 /// The same, with what the kind of estimator does not say about a difference of two biases.
@@ -65,7 +67,7 @@ double tolerance(const Check& check, const Observations& observed, const BiasMov
   const double width = is_quantile(check, Estimator::histogram)
                            ? oracle::bin_width(move.before, check.opened().balancer.bins)
                            : 0.0;
-  return rounding(observed, move) + 2.0 * width;
+  return rounding(check, observed, move) + 2.0 * width;
 }
 
 /// Loads by the subject's own choices, `[experts]`.
@@ -113,7 +115,7 @@ std::set<std::string> with_shape_edges(std::set<std::string> edges) {
 /// the shift that gives it the mean of the reference.
 void judge_contract(Check& check, const Observations& observed, const BiasMove& move) {
   const double shift = mean(oracle::exact_estimate(observed)) - mean(move.after);
-  const double margin = rounding(observed, move);
+  const double margin = rounding(check, observed, move);
   for (std::size_t j = 0; j < observed.experts; ++j) {
     const auto& r = observed.required[j];
     const double bias = move.after[j] + shift;
@@ -143,7 +145,7 @@ void judge_histogram(Check& check, const Observations& observed, const BiasMove&
     shift = std::max(shift, estimate[j].low - move.after[j]);
   }
   for (std::size_t j = 0; j < observed.experts; ++j) {
-    if (move.after[j] + shift <= estimate[j].high + rounding(observed, move)) continue;
+    if (move.after[j] + shift <= estimate[j].high + rounding(check, observed, move)) continue;
     std::vector<double> low;
     for (const auto& interval : estimate) low.push_back(interval.low);
     check.broken(expert_place(move, j), "biases " + text(low) + " up to one common shift",
@@ -164,7 +166,7 @@ void judge_sign(Check& check, const Observations& observed, const BiasMove& move
   const auto change = changes(move);
   const double shift = change[0] - expected[0];
   for (std::size_t j = 0; j < observed.experts; ++j) {
-    if (std::abs(change[j] - expected[j] - shift) <= rounding(observed, move)) continue;
+    if (std::abs(change[j] - expected[j] - shift) <= rounding(check, observed, move)) continue;
     check.broken(expert_place(move, j), "changes of " + text(expected) + " up to one common shift",
                  text(change));
   }
@@ -262,7 +264,7 @@ void near_ceil_rank(Check& check, const Observations& observed, const BiasMove& 
 void within_occupancy(Check& check, const Observations& observed, const BiasMove& move) {
   check.discard_unless(is_quantile(check, Estimator::histogram) && is_bounded(check.model().score));
   const double width = oracle::bin_width(move.before, check.opened().balancer.bins);
-  const double margin = rounding(observed, move);
+  const double margin = rounding(check, observed, move);
   const auto at_rank = at_ceil_rank(observed);
   const auto experts = static_cast<std::int64_t>(observed.experts);
   const auto tokens = static_cast<std::int64_t>(observed.tokens());
@@ -294,7 +296,7 @@ void within_occupancy(Check& check, const Observations& observed, const BiasMove
 // What follows for the biases
 
 void centred(Check& check, const Observations& observed, const BiasMove& move) {
-  if (std::abs(mean(move.after)) <= rounding(observed, move)) {
+  if (std::abs(mean(move.after)) <= rounding(check, observed, move)) {
     check.meet_if(std::abs(mean(move.before)) > observed.margin, "biases off centre before");
     return;
   }
@@ -307,7 +309,7 @@ void dual_descends(Check& check, const Observations& observed, const BiasMove& m
   const double before = oracle::dual_objective(observed, move.before);
   const double after = oracle::dual_objective(observed, move.after);
   const double margin =
-      rounding(observed, move) * static_cast<double>(observed.assignments() + 1) * 2.0;
+      rounding(check, observed, move) * static_cast<double>(observed.assignments() + 1) * 2.0;
   check.meet_if(after < before - margin, "dual objective falls");
   if (after <= before + margin) return;
   check.broken(layer_place(move), "a dual objective of at most " + text(before),

@@ -119,11 +119,15 @@ double bin_width(std::span<const double> biases, std::size_t bins) {
   return (*high - *low + 2.0) / static_cast<double>(bins);
 }
 
+double range_margin(std::span<const double> biases) {
+  return 2.0 * fp32_margin * (1.0 + largest_magnitude(biases));
+}
+
 std::vector<Interval> histogram_estimate(const Observations& observed, std::size_t bins) {
   const Bins in{*std::min_element(observed.biases.begin(), observed.biases.end()) - 1.0,
                 bin_width(observed.biases, bins), bins};
-  // Twice: once for r, once for the place of the bin's edges.
-  const double margin = 2.0 * observed.margin;
+  // Once for r, once for the place of the bin's edges.
+  const double margin = observed.margin + range_margin(observed.biases);
   std::vector<Interval> estimate;
   for (const auto& column : observed.required) {
     estimate.push_back({histogram_quantile(in, column, -margin, observed) - margin,

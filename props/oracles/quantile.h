@@ -53,6 +53,10 @@ struct Interval {
 /// w of App. D: (max b - min b + 2) / bins.
 double bin_width(std::span<const double> biases, std::size_t bins);
 
+/// How far fp32 may stray in r - lo and lo + x, lo and hi being 1 beyond the biases, however small
+/// r is.
+double range_margin(std::span<const double> biases);
+
 /// Where App. D's bhat_j lies, before centring, when every r is known up to the margin: the
 /// estimate is the place where the piecewise linear cumulative count reaches q, so it rises with
 /// every r. At least one token.

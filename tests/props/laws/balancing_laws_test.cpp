@@ -41,6 +41,10 @@ TEST(BalancingLaws, AreKeptByAPlainBalancerThatHasTheSignRuleToo) {
   expect_kept(*faulty_balancer(BalancerFault::none));
 }
 
+TEST(BalancingLaws, AreKeptByOtherArithmeticAndCentredSigns) {
+  expect_kept(*faulty_balancer(BalancerFault::legitimate_variant));
+}
+
 TEST(BalancingLaws, AreKeptWhenSkippedStepsAreKeptToo) {
   expect_kept(*faulty_balancer(BalancerFault::none, OnOverflow::keep));
   BuiltInSubject subject("keeps", OnOverflow::keep);

@@ -126,9 +126,21 @@ class PlainBalancer final : public Balancer {
       biases_[j] +=
           static_cast<float>(sign * spec_.rate * (fault_ == Fault::wrong_sign ? -1.0 : 1.0));
     }
+    if (fault_ == Fault::legitimate_variant) centre_in_single_precision();
+  }
+
+  void centre_in_single_precision() {
+    float sum = 0.0f;
+    for (const float b : biases_) sum += b;
+    for (float& b : biases_) b -= sum / static_cast<float>(biases_.size());
   }
 
   void set(std::vector<double> bhat) {
+    if (fault_ == Fault::legitimate_variant) {
+      std::transform(bhat.begin(), bhat.end(), biases_.begin(),
+                     [](double b) { return static_cast<float>(b); });
+      return centre_in_single_precision();
+    }
     const double mean =
         std::accumulate(bhat.begin(), bhat.end(), 0.0) / static_cast<double>(bhat.size());
     for (std::size_t j = 0; j < bhat.size(); ++j) {
@@ -190,7 +202,29 @@ class PlainBalancer final : public Balancer {
     return r[below] + (position - std::floor(position)) * (r[above] - r[below]);
   }
 
+  /// As Megatron-LM and torchtitan do: everything in fp32, and a product instead of a quotient.
+  double single_precision_histogram(const std::vector<double>& r) const {
+    const float low = *std::min_element(biases_.begin(), biases_.end()) - 1.0f;
+    const float high = *std::max_element(biases_.begin(), biases_.end()) + 1.0f;
+    const float last = static_cast<float>(spec_.bins - 1);
+    const float scale = static_cast<float>(spec_.bins) / (high - low);
+    std::vector<float> counts(spec_.bins);
+    for (const double value : r) {
+      const float bin = std::floor((static_cast<float>(value) - low) * scale);
+      counts[static_cast<std::size_t>(std::clamp(bin, 0.0f, last))] += 1.0f;
+    }
+    const float share = static_cast<float>(top_k_) / static_cast<float>(biases_.size());
+    const float q = static_cast<float>(r.size()) * share;
+    const std::size_t rank = (r.size() * top_k_ + biases_.size() - 1) / biases_.size();
+    float before = 0.0f;
+    std::size_t bin = 0;
+    while (before + counts[bin] < static_cast<float>(rank)) before += counts[bin++];
+    const float fraction = (q - before) / counts[bin];
+    return static_cast<double>(low + (static_cast<float>(bin) + fraction) / scale);
+  }
+
   double histogram(const std::vector<double>& r) const {
+    if (fault_ == Fault::legitimate_variant) return single_precision_histogram(r);
     const std::vector<float> zeros(biases_.size());
     const auto& of = fault_ == Fault::stale_range   ? range_of_
                      : fault_ == Fault::fixed_range ? zeros

@@ -10,6 +10,8 @@ namespace ballast::props {
 /// What a balancing subject can do wrong, each a line or two of a plain balancer.
 enum class BalancerFault {
   none,
+  legitimate_variant,  ///< no fault: histogram and mean in fp32, with other expressions; centred
+                       ///< signs
   // The exact estimate
   biased_margin,    ///< r from s + b instead of s
   increment,        ///< b += bhat
