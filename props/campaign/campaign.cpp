@@ -48,11 +48,11 @@ std::string missing(const Law& law, const std::set<Capability>& supports) {
   return text;
 }
 
-LawResult skipped(const Law& law, const std::string& what) {
+/// A law of which no case was run.
+LawResult not_run(const Law& law, const std::string& reason) {
   LawResult out;
   out.id = law.id;
-  out.reason = "the subject does not support " + what;
-  out.skipped = true;
+  out.reason = reason;
   for (const std::string& edge : law.edges) out.edges[edge] = 0;
   return out;
 }
@@ -82,12 +82,7 @@ CampaignResult without_hello(std::span<const Law> laws, const SubjectFailure& fa
                                    .seen = failure.what(),
                                    .edges = {}};
   out.laws.push_back(std::move(hello));
-  for (const Law& law : laws) {
-    LawResult result;
-    result.id = law.id;
-    result.reason = "the subject did not introduce itself";
-    out.laws.push_back(std::move(result));
-  }
+  for (const Law& law : laws) out.laws.push_back(not_run(law, "the subject did not introduce itself"));
   out.verdict = Verdict::fail;
   return out;
 }
@@ -178,7 +173,8 @@ class Campaign {
     auto next = running_.begin();
     for (const Law& law : laws) {
       if (const std::string what = missing(law, supports); !what.empty()) {
-        out.laws.push_back(skipped(law, what));
+        out.laws.push_back(not_run(law, "the subject does not support " + what));
+        out.laws.back().skipped = true;
         continue;
       }
       out.laws.push_back((*next)->result());

@@ -43,7 +43,7 @@ class Description {
     write_open(input.open);
     for (std::size_t i = 0; i < input.history.size(); ++i) {
       pointer_ = "/requests/" + std::to_string(i + 1);
-      number_ = std::to_string(i + 1) + ". ";
+      number_ = std::to_string(i) + ". ";
       std::visit(*this, input.history[i]);
     }
     return std::move(text_);

@@ -7,7 +7,7 @@
 
 namespace ballast::props {
 
-/// A case for people: the model in a line or two, then its requests, numbered, with their matrices as
+/// A case for people: the model in a line or two, then its requests, numbered from 0 as laws name them, with their matrices as
 /// small tables. What `irrelevant` names (JSON pointers into `case_json(input)`) is marked with `*`.
 /// Every line begins with `indent` blanks and is at most about 80 columns wide; of large tables the
 /// beginning is shown.

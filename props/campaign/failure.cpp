@@ -9,6 +9,8 @@ namespace ballast::props {
 namespace {
 
 constexpr std::size_t timeouts_max = 3;  ///< that shrinking one case waits for
+/// How often it lets a subject crash, which has to be started again each time.
+constexpr std::size_t crashes_max = 100;
 
 /// Whether candidates fail like the first case did: broken, and in the same one of the two ways.
 class SameFailure {
@@ -17,9 +19,10 @@ class SameFailure {
       : law_(law), subject_(subject), subject_failed_(first.subject_failed) {}
 
   bool operator()(const Case& candidate) {
-    if (timeouts_ >= timeouts_max) return false;
+    if (timeouts_ >= timeouts_max || crashes_ >= crashes_max) return false;
     CaseResult result = check_case(law_, subject_, candidate);
     if (result.timed_out) ++timeouts_;
+    if (result.subject_failed) ++crashes_;
     return result.broken() && result.subject_failed == subject_failed_;
   }
 
@@ -28,6 +31,7 @@ class SameFailure {
   Subject& subject_;
   bool subject_failed_;
   std::size_t timeouts_ = 0;
+  std::size_t crashes_ = 0;
 };
 
 }  // namespace

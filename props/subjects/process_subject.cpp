@@ -98,7 +98,7 @@ bool ProcessSubject::has_state(const Load& load) const {
 }
 
 Answer ProcessSubject::ask(const Request& request) {
-  const std::string what = label(++requests_, request);
+  const std::string what = label(requests_++, request);
   if (!child_) fail("is not running at " + what + ": a case begins with open");
   const auto* const load = std::get_if<Load>(&request);
   if (load != nullptr && !has_state(*load))
