@@ -193,8 +193,10 @@ std::vector<float> simpler_values(float value) {
     for (const float candidate : {100.0f, -100.0f, 1e30f, -1e30f}) offer(candidate);
     return out;
   }
-  for (const float candidate : {std::floor(value / 2.0f), std::floor(value), std::ceil(value),
-                                std::floor(value * 4.0f) / 4.0f, std::floor(value * 64.0f) / 64.0f, -value}) {
+  const float towards_zero = std::abs(value) > 64.0f ? value : value - std::copysign(1.0f, value);
+  for (const float candidate :
+       {std::floor(value / 2.0f), std::floor(value), std::ceil(value), towards_zero,
+        std::floor(value * 4.0f) / 4.0f, std::floor(value * 64.0f) / 64.0f, -value}) {
     offer(candidate);
   }
   return out;

@@ -74,9 +74,10 @@ double read_number(const Node& node) {
 }
 
 float read_float(const Node& node) {
+  // The shortest decimal of the largest float lies above it; what rounds to it is below half a step more.
+  constexpr double rounds_to_infinity = 0x1.ffffffp127;
   const double value = read_number(node);
-  if (std::isfinite(value) && std::abs(value) > std::numeric_limits<float>::max())
-    node.refuse("within the range of fp32");
+  if (std::isfinite(value) && std::abs(value) >= rounds_to_infinity) node.refuse("within the range of fp32");
   return static_cast<float>(value);
 }
 

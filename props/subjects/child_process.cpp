@@ -25,6 +25,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto patience = 200ms;  ///< between asking a child to end and ending it
+constexpr auto look_out = 50ms;   ///< how long an answer is waited for before looking whether the child lives
 constexpr std::size_t block_bytes = 65536;
 
 [[noreturn]] void fail_system(const char* what) {
@@ -223,7 +224,11 @@ std::string ChildProcess::exchange(const std::string& line, Duration limit) {
     if (!stdout_.open()) fail_ended();
     if (Clock::now() >= until)
       throw ChildFailure("gave no answer within " + seconds(limit), true);
-    transfer(message, sent, until);
+    // What it started may keep its stdout open when it is gone, so its end is looked for as well.
+    const bool gone = has_exited();
+    const std::size_t before = answer_.size();
+    transfer(message, sent, std::min(until, Clock::now() + (gone ? 0ms : look_out)));
+    if (gone && answer_.size() == before) fail_ended();
   }
 }
 
