@@ -35,8 +35,9 @@ TEST(PythonExample, KeepsEveryLawThatItsCapabilitiesAllow) {
   const Said said = check_all({"--cases", "40", "--subject", "python3 '" + example + "'", "--json"});
   // With so few cases some edges may not be met; no law may be broken, and no case unexplained.
   EXPECT_NE(said.code, sim::ExitCode::failed) << said.out;
+  const Json report = Json::parse(said.out);
   int passed = 0;
-  for (const auto& law : Json::parse(said.out).at("laws")) {
+  for (const auto& law : report.at("laws")) {
     EXPECT_NE(law.at("verdict"), "fail") << law.dump(2);
     passed += law.at("verdict") == "pass" ? 1 : 0;
   }
