@@ -453,4 +453,20 @@ Case generate_routing_case(Stream& stream, std::size_t size, std::size_t forward
   return out;
 }
 
+Case generate_long_routing_case(Stream& stream, std::size_t size) {
+  Case out;
+  ModelSpec& model = out.open.model;
+  model = generate_model(stream, 0);
+  model.layers = 1;
+  const std::size_t tokens =
+      one_in(stream, 2) ? between(stream, 1, 20) : between(stream, 1, 20 + 3 * size);
+  out.open.biases = generate_open_biases(stream, model);
+  out.history.push_back(
+      Forward{.mode = Mode::eval,
+              .logits = generate_logits(stream, tokens, model.routed_experts,
+                                        pick(stream, {LogitFamily::grid, LogitFamily::smooth})),
+              .mask = {}});
+  return out;
+}
+
 }  // namespace ballast::props

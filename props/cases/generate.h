@@ -117,4 +117,7 @@ Case generate_case(Stream& stream, std::size_t size, const Features& features);
 Case generate_routing_case(Stream& stream, std::size_t size, std::size_t forwards,
                            bool finite_only);
 
+/// The same of one forward with up to 320 tokens on few experts.
+Case generate_long_routing_case(Stream& stream, std::size_t size);
+
 }  // namespace ballast::props

@@ -49,11 +49,12 @@ std::vector<std::size_t> places(Stream& stream, std::size_t requests) {
 
 /// A forward on the model's grid: small values, ties.
 Forward small_forward(Stream& stream, const Open& open, Mode mode) {
+  const std::size_t tokens = between(stream, 1, 4);
+  const LogitFamily family = finite_family(stream);
   return {.layer = between(stream, 0, open.model.layers - 1),
           .rank = between(stream, 0, open.ranks - 1),
           .mode = mode,
-          .logits = generate_logits(stream, between(stream, 1, 4), open.model.routed_experts,
-                                    finite_family(stream)),
+          .logits = generate_logits(stream, tokens, open.model.routed_experts, family),
           .mask = {}};
 }
 

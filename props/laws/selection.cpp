@@ -34,10 +34,11 @@ Case tile_shapes(Stream& stream, std::size_t) {
   Case out;
   out.open.model = generate_tile_model(stream);
   const std::size_t experts = out.open.model.routed_experts;
-  out.history.push_back(Forward{
-      .mode = Mode::eval,
-      .logits = generate_logits(stream, between(stream, 1, 2), experts, finite_family(stream)),
-      .mask = {}});
+  const std::size_t tokens = between(stream, 1, 2);
+  out.history.push_back(
+      Forward{.mode = Mode::eval,
+              .logits = generate_logits(stream, tokens, experts, finite_family(stream)),
+              .mask = {}});
   out.salt = stream();
   return out;
 }
@@ -57,23 +58,6 @@ Case preferences(Stream& stream, std::size_t size) {
   Matrix<float> logits(tokens, model.routed_experts);
   for (std::size_t t = 0; t < tokens; ++t) logits(t, order[t]) = 3.0f;
   out.history.push_back(Forward{.mode = Mode::eval, .logits = std::move(logits), .mask = {}});
-  return out;
-}
-
-/// Some hundred tokens on few experts.
-Case many_tokens(Stream& stream, std::size_t size) {
-  Case out;
-  ModelSpec& model = out.open.model;
-  model = generate_model(stream, 0);
-  model.layers = 1;
-  const std::size_t tokens =
-      one_in(stream, 2) ? between(stream, 1, 20) : between(stream, 1, 20 + 3 * size);
-  out.open.biases = generate_open_biases(stream, model);
-  out.history.push_back(
-      Forward{.mode = Mode::eval,
-              .logits = generate_logits(stream, tokens, model.routed_experts,
-                                        pick(stream, {LogitFamily::grid, LogitFamily::smooth})),
-              .mask = {}});
   return out;
 }
 
@@ -440,7 +424,7 @@ std::vector<Law> selection_laws() {
        .source = "M82",
        .needs = {route},
        .edges = {},
-       .generate = many_tokens,
+       .generate = generate_long_routing_case,
        .check = judged(check_top_k)},
       {.id = "selection.alone",
        .statement = "A token chooses alone what it chooses in a batch: other tokens do not matter.",

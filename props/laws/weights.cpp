@@ -231,6 +231,13 @@ std::vector<Law> weights_laws() {
        .edges = {},
        .generate = tile_shapes,
        .check = judged(check_value)},
+      {.id = "weights.every-token",
+       .statement = "The weights are right for every token of a long batch.",
+       .source = "M82",
+       .needs = {route},
+       .edges = {},
+       .generate = generate_long_routing_case,
+       .check = judged(check_value)},
       {.id = "weights.tiny-scores",
        .statement = "Scores far smaller than the biases keep their weights: they are not recovered "
                     "from score + bias.",

@@ -264,6 +264,13 @@ struct NeverRenormalised : OwnWeights {
 struct UnguardedDenominator : OwnWeights {
   float denominator(float sum) override { return sum; }
 };
+struct WeighsFirst256 : ChangesRouting {
+  void change(const Forward&, Routing<float>& routing) override {
+    for (std::size_t t = 256; t < routing.weights.rows(); ++t) {
+      std::ranges::fill(routing.weights.row(t), 0.0f);
+    }
+  }
+};
 struct ScaledTwice : ChangesRouting {
   void change(const Forward&, Routing<float>& routing) override {
     for (float& p : routing.weights.values()) p *= static_cast<float>(model().routed_scale);
@@ -592,6 +599,7 @@ const std::vector<Broken>& all_broken() {
       breaks<BiasedWeights>("weights.value", false),
       breaks<BiasedWeights>("weights.in-training", true),
       breaks<WrongInOneShape>("weights.tile-shapes"),
+      breaks<WeighsFirst256>("weights.every-token"),
       breaks<WeightsBackFromBiasedScores>("weights.tiny-scores"),
       breaks<NeverRenormalised>("weights.sum"),
       breaks<SingleExpertNotRenormalised>("weights.top-1"),
