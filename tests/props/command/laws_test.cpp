@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "props/laws/law.h"
 #include "props/protocol/json.h"
 #include "tests/props/support/fakes.h"
+#include "tests/support/paths.h"
 
 namespace ballast::props {
 namespace {
@@ -34,6 +37,15 @@ TEST(LawsCommand, MarkdownHasATableAFamily) {
   EXPECT_NE(text.find("| `one.a` | A law made up for a test holds. | route | a \\| b | none; tie |\n"),
             std::string::npos);
   EXPECT_NE(text.find("## two\n"), std::string::npos);
+}
+
+TEST(LawsCommand, DocumentOfTheLawsIsWhatTheRegistryGives) {
+  std::ifstream file(ballast::test::source_dir() + "/props/laws.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  std::ostringstream out, err;
+  laws(all_laws(), std::vector<std::string>{"--markdown"}, out, err);
+  EXPECT_EQ(text.str(), out.str()) << "renew it with: ballast laws --markdown > props/laws.md";
 }
 
 TEST(LawsCommand, TextCountsTheLaws) {
