@@ -98,8 +98,10 @@ double number(const Node& node) {
 }
 
 float float32(const Node& node) {
+  // The shortest decimal of the largest float lies above it; half a step above it rounding gives infinity.
+  constexpr double rounds_to_infinity = 0x1.ffffffp127;
   const double value = number(node);
-  if (std::abs(value) > std::numeric_limits<float>::max()) {
+  if (std::abs(value) >= rounds_to_infinity) {
     throw std::invalid_argument(node.pointer + ": " + node.value.dump() +
                                 " is outside the range of a float32");
   }

@@ -190,6 +190,18 @@ TEST(Json, ATensorWithoutAShapeHasOneDimension) {
       std::vector<std::size_t>{0});
 }
 
+TEST(Json, TheLargestFloatIsReadBackAndLargerOnesAreRefused) {
+  const auto read = [](const std::string& number) {
+    return std::get<std::vector<float>>(
+        json::parse(R"({"data": [)" + number + R"(], "dtype": "float32"})").get<TensorData>().data)[0];
+  };
+  constexpr float largest = std::numeric_limits<float>::max();
+  EXPECT_EQ(read(json(shortest_double(largest)).dump()), largest);  // its shortest decimal lies above it
+  EXPECT_EQ(read("-3.4028235e38"), -largest);
+  EXPECT_THROW(read("3.40282357e38"), std::invalid_argument);
+  EXPECT_THROW(read("-1e39"), std::invalid_argument);
+}
+
 TEST(Json, AScalarHasTheEmptyShape) {
   EXPECT_TRUE(json::parse(R"({"data": [7], "dtype": "int64", "shape": []})")
                   .get<TensorData>()
