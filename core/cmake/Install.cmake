@@ -9,7 +9,7 @@ install(TARGETS ballast_core ballast_sim ballast_props EXPORT ballastTargets
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ballast)
 install(TARGETS ballast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY core sim props DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ballast FILES_MATCHING PATTERN "*.h")
-install(FILES props/examples/router_subject.py DESTINATION ${CMAKE_INSTALL_DATADIR}/ballast/examples)
+install(DIRECTORY props/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/ballast/examples)
 install(DIRECTORY scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/ballast OPTIONAL)
 
 install(EXPORT ballastTargets NAMESPACE ballast:: DESTINATION ${package_dir})

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
+#include <utility>
 
 #include "props/campaign/describe_case.h"
 #include "props/campaign/failure_json.h"
@@ -81,13 +82,20 @@ std::string describe_stderr(const std::string& tail) {
   return text;
 }
 
-/// Why the laws that are not decided are not.
+/// Why the laws that are not decided are not; those with one reason together, for the table names each.
 void write_reasons(const CampaignResult& result, std::ostream& out) {
-  const char* before = "\n";
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
   for (const LawResult& law : result.laws) {
     if (law.verdict != Verdict::unknown) continue;
-    out << before << sim::wrapped(law.id + " is " + verdict_word(law) + ": " + sim::printable(law.reason, 400), width, 0);
-    before = "";
+    const std::string reason = std::string(verdict_word(law)) + ": " + sim::printable(law.reason, 400);
+    auto known = std::ranges::find(reasons, reason, [](const auto& entry) { return entry.first; });
+    if (known == reasons.end()) known = reasons.insert(known, {reason, {}});
+    known->second.push_back(law.id);
+  }
+  if (!reasons.empty()) out << "\n";
+  for (const auto& [reason, laws] : reasons) {
+    const std::string who = laws.size() == 1 ? laws[0] + " is " : std::to_string(laws.size()) + " laws are ";
+    out << sim::wrapped(who + reason, width, 0);
   }
 }
 

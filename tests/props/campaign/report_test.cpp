@@ -61,6 +61,16 @@ fail: of 4 laws 1 pass, 1 fail, 1 unknown, 1 skipped; 201 cases
 )");
 }
 
+TEST(Report, LawsThatLackTheSameAreCountedInOneLine) {
+  Reported campaign = reported();
+  campaign.result.laws.insert(campaign.result.laws.begin(), campaign.result.laws.back());
+  std::ostringstream out;
+  write_report(campaign.result, campaign.context(), out);
+  EXPECT_NE(out.str().find("\n2 laws are skipped: the subject does not support groups\nsome.edge is unknown: "),
+            std::string::npos)
+      << out.str();
+}
+
 TEST(Report, TheJsonHasAVerdictAndTheLaws) {
   const Reported campaign = reported();
   const Json json = report_json(campaign.result, campaign.context());
