@@ -8,6 +8,7 @@
 #include "props/command/check.h"
 #include "props/command/laws.h"
 #include "sim/command/dispatch.h"
+#include "sim/command/route.h"
 #include "sim/command/run.h"
 #include "sim/command/stats.h"
 
@@ -31,6 +32,7 @@ int main(int count, char** words) {
       Verb{"run", "simulate a scenario and judge it", run},
       Verb{"check", "hold a router, balancer or collector against the laws", check},
       Verb{"laws", "list the laws", laws},
+      Verb{"route", "one batch of scores: choices, weights, loads, next biases", route},
       Verb{"stats", "loads and metrics of recorded routing", stats},
   };
   signal(SIGXFSZ, SIG_IGN);  // a file that would become too large is an error like a full disk

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "sim/output/output_error.h"
 #include "sim/usage_error.h"
@@ -85,16 +84,24 @@ void OutputDirectory::make_hidden() {
   cannot_write(name_, "there are too many directories " + stem + "-* beside it");
 }
 
-void OutputDirectory::write(const fs::path& path, std::string_view text) {
+std::ofstream OutputDirectory::open(const fs::path& path) {
   if (hidden_.empty()) make_hidden();
   std::error_code error;
   fs::create_directories((hidden_ / path).parent_path(), error);
   if (error) cannot_write(name_ / path, error.message());
   errno = 0;
-  std::ofstream file(hidden_ / path, std::ios::binary);
+  return std::ofstream(hidden_ / path, std::ios::binary);
+}
+
+void OutputDirectory::fail(const fs::path& path) const {
+  cannot_write(name_ / path, errno != 0 ? std::strerror(errno) : "unknown reason");
+}
+
+void OutputDirectory::write(const fs::path& path, std::string_view text) {
+  std::ofstream file = open(path);
   file.write(text.data(), static_cast<std::streamsize>(text.size()));
   file.close();
-  if (!file) cannot_write(name_ / path, errno != 0 ? std::strerror(errno) : "unknown reason");
+  if (!file) fail(path);
 }
 
 void OutputDirectory::commit() {

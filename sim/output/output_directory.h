@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ class OutputDirectory {
 
   /// Writes a file; `path` is relative and may name folders, which are made.
   void write(const std::filesystem::path& path, std::string_view text);
+  /// The same piece by piece; OutputFile is what uses it.
+  std::ofstream open(const std::filesystem::path& path);
+  /// Throws OutputError for a file that could not be written, with the system's last reason.
+  [[noreturn]] void fail(const std::filesystem::path& path) const;
   /// Gives the directory its name.
   void commit();
 

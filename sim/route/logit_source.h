@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "core/executor.h"
+#include "core/matrix.h"
+
+namespace ballast::sim {
+
+/// The router logits of a batch, `[tokens, experts]`, which may be larger than memory: they are
+/// visited in order, window by window, and inside a window by several threads at once.
+class LogitSource {
+ public:
+  virtual ~LogitSource() = default;
+  virtual std::size_t tokens() const = 0;
+  virtual std::size_t experts() const = 0;
+
+  /// Makes the window of rows [first, first + count) the current one; what the last one took is
+  /// given back.
+  virtual void open_window(std::size_t first, std::size_t count, const Executor& executor) = 0;
+  /// Rows [first, first + count) of the current window, either in place or in `scratch`, whose size
+  /// is adapted. Safe on several threads at once, each with a scratch of its own.
+  virtual MatrixView<const float> rows(std::size_t first, std::size_t count,
+                                       Matrix<float>& scratch) const = 0;
+};
+
+/// Logits from a .npy file `[tokens, experts]` of fp32, or of bf16 as the upper halves of fp32 in
+/// uint16.
+std::unique_ptr<LogitSource> logits_from_file(const std::string& path);
+
+/// Logits h W^T from hidden states h `[tokens, hidden]` and the gate W `[experts, hidden]`, each a
+/// file like that of logits. W is held in memory. The products are the core's, so they do not
+/// depend on the window.
+std::unique_ptr<LogitSource> logits_from_hidden(const std::string& hidden_path,
+                                                const std::string& gate_path);
+
+// Both throw InputError for files that they cannot use.
+
+}  // namespace ballast::sim
