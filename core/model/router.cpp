@@ -17,6 +17,9 @@ const RouterSettings& checked(const RouterSettings& settings) {
     throw std::invalid_argument("router: top_k is " + std::to_string(settings.top_k) + ", not within 1.." +
                                 std::to_string(settings.routed_experts) + " (the routed experts)");
   }
+  if (const auto wrong = problem(settings.groups, settings.routed_experts, settings.top_k)) {
+    throw std::invalid_argument("router: " + *wrong);
+  }
   return settings;
 }
 
@@ -104,7 +107,10 @@ Routing<Real> Router<Real>::route(Matrix<Real> logits, std::span<const float> bi
       softmax_rows(routing.gates.view());
       break;
   }
-  routing.selection = select_top_k<Real>(routing.scores, biases, settings_.top_k);
+  routing.selection =
+      settings_.groups.limit()
+          ? select_group_limited_top_k<Real>(routing.scores, biases, settings_.top_k, settings_.groups)
+          : select_top_k<Real>(routing.scores, biases, settings_.top_k);
   routing.finite = finite_rows(routing.scores);
   weigh(routing, settings_);
   return routing;

@@ -23,7 +23,7 @@ struct Routing {
   std::vector<std::uint8_t> finite;  ///< `[tokens]`: 1 when every score of the row is finite
 };
 
-/// s = score(W_r x);  T = the k largest of s + b;  p_j = s_j / (sum over T of s + 1e-20) * routed_scale.
+/// s = score(W_r x);  T = the k largest of s + b (inside the best groups, if limited);  p_j = s_j / (sum over T of s + 1e-20) * routed_scale.
 /// Source: Kimi K3 report Eq. 13 and its released inference code. Weights never see b.
 ///
 /// A logit that is not finite is routed like any other value, by the total order of select_top_k: exactly k
@@ -33,7 +33,7 @@ struct Routing {
 template <class Real>
 class Router : public Module {
  public:
-  /// Throws std::invalid_argument unless 1 <= top_k <= routed_experts.
+  /// Throws std::invalid_argument unless 1 <= top_k <= routed_experts and the groups fit both.
   explicit Router(const RouterSettings& settings);
 
   const RouterSettings& settings() const { return settings_; }

@@ -1,5 +1,6 @@
 #include "core/model/selection.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace ballast {
@@ -39,6 +40,13 @@ class BestOfRow {
 
   Real value(std::size_t place) const { return values_[place]; }
   std::int32_t expert(std::size_t place) const { return experts_[place]; }
+  std::span<const std::int32_t> experts() const { return {experts_.data(), size_}; }
+  /// Of all values, the largest first.
+  Real sum() const {
+    Real total{0};
+    for (std::size_t place = 0; place < size_; ++place) total += values_[place];
+    return total;
+  }
 
  private:
   std::vector<Real> values_;
@@ -62,10 +70,73 @@ Selection<Real> select_top_k(MatrixView<const Real> scores, std::span<const floa
     for (std::size_t j = 0; j < experts; ++j) {
       best.offer(s[j] + static_cast<Real>(biases[j]), static_cast<std::int32_t>(j));
     }
-    for (std::size_t slot = 0; slot < top_k; ++slot) {
-      selection.indices(t, slot) = best.expert(slot);
-    }
+    std::ranges::copy(best.experts().first(top_k), selection.indices.row(t).begin());
     if (has_cutoff) selection.cutoffs[t] = best.value(top_k);
+  }
+  return selection;
+}
+
+namespace {
+
+/// Chooses for one token after the other; keeps its scratch between them.
+template <class Real>
+class GroupLimited {
+ public:
+  GroupLimited(std::size_t experts, std::size_t top_k, const ExpertGroups& groups)
+      : size_(experts / groups.count),
+        groups_(groups.count),
+        biased_(experts),
+        scored_(groups.scored(top_k)),
+        best_groups_(groups.chosen),
+        best_(top_k) {}
+
+  /// Best first, valid until the next call.
+  std::span<const std::int32_t> choose(std::span<const Real> scores, std::span<const float> biases) {
+    for (std::size_t j = 0; j < biased_.size(); ++j) biased_[j] = scores[j] + static_cast<Real>(biases[j]);
+    choose_groups();
+    best_.clear();
+    for (const std::int32_t group : chosen_groups()) offer_group(static_cast<std::size_t>(group), best_);
+    return best_.experts();
+  }
+
+ private:
+  void choose_groups() {
+    best_groups_.clear();
+    for (std::size_t group = 0; group < groups_; ++group) {
+      scored_.clear();
+      offer_group(group, scored_);
+      best_groups_.offer(scored_.sum(), static_cast<std::int32_t>(group));
+    }
+  }
+
+  /// In ascending order, as experts have to be offered.
+  std::vector<std::int32_t> chosen_groups() const {
+    std::vector<std::int32_t> chosen(best_groups_.experts().begin(), best_groups_.experts().end());
+    std::ranges::sort(chosen);
+    return chosen;
+  }
+
+  void offer_group(std::size_t group, BestOfRow<Real>& best) const {
+    for (std::size_t j = group * size_; j < (group + 1) * size_; ++j) {
+      best.offer(biased_[j], static_cast<std::int32_t>(j));
+    }
+  }
+
+  std::size_t size_;  ///< of a group
+  std::size_t groups_;
+  std::vector<Real> biased_;
+  BestOfRow<Real> scored_, best_groups_, best_;
+};
+
+}  // namespace
+
+template <class Real>
+Selection<Real> select_group_limited_top_k(MatrixView<const Real> scores, std::span<const float> biases,
+                                           std::size_t top_k, const ExpertGroups& groups) {
+  Selection<Real> selection{.indices = {scores.rows(), top_k}, .cutoffs = {}};
+  GroupLimited<Real> limited(scores.cols(), top_k, groups);
+  for (std::size_t t = 0; t < scores.rows(); ++t) {
+    std::ranges::copy(limited.choose(scores.row(t), biases), selection.indices.row(t).begin());
   }
   return selection;
 }
@@ -80,5 +151,9 @@ void count_assignments(MatrixView<const std::int32_t> indices, std::span<const s
 
 template Selection<float> select_top_k(MatrixView<const float>, std::span<const float>, std::size_t);
 template Selection<double> select_top_k(MatrixView<const double>, std::span<const float>, std::size_t);
+template Selection<float> select_group_limited_top_k(MatrixView<const float>, std::span<const float>, std::size_t,
+                                                     const ExpertGroups&);
+template Selection<double> select_group_limited_top_k(MatrixView<const double>, std::span<const float>,
+                                                      std::size_t, const ExpertGroups&);
 
 }  // namespace ballast

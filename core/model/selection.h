@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/matrix.h"
+#include "core/model/expert_groups.h"
 
 namespace ballast {
 
@@ -13,7 +14,7 @@ namespace ballast {
 template <class Real>
 struct Selection {
   Matrix<std::int32_t> indices;  ///< `[tokens, top_k]`, distinct, best first
-  std::vector<Real> cutoffs;     ///< alpha `[tokens]`: the (k+1)-th largest of s + b; empty when k = E
+  std::vector<Real> cutoffs;     ///< alpha `[tokens]`: the (k+1)-th largest of s + b; empty when k = E, or with groups
 };
 
 /// Chooses, for every row of raw scores s `[tokens, experts]`, the `top_k` largest of s + b under a total order:
@@ -26,6 +27,18 @@ struct Selection {
 template <class Real>
 Selection<Real> select_top_k(MatrixView<const Real> scores, std::span<const float> biases,
                              std::size_t top_k);
+
+/// The same among the experts of the best groups only. A group's score is the sum, best first, of the largest
+/// groups.scored(k) of its s + b; the `chosen` groups with the largest scores are taken, under the same total order
+/// (equal scores by lower group). All other experts are excluded, whatever their scores: never chosen, however
+/// negative s + b is.
+///
+/// There are no cutoffs: whether a bias brings an expert in also depends on what it does to its group's score.
+/// The groups must have no problem(). Linear in tokens x experts as above.
+/// Source: DeepSeek-V3 (arXiv:2412.19437), section 2.1.2; Megatron-LM's group_limited_topk.
+template <class Real>
+Selection<Real> select_group_limited_top_k(MatrixView<const Real> scores, std::span<const float> biases,
+                                           std::size_t top_k, const ExpertGroups& groups);
 
 /// Adds one to counts[j] for every assignment to expert j of a row that is valid (`valid` `[tokens]`, 0 is padding,
 /// or empty when every row is valid). Indices `[tokens, top_k]`, counts `[experts]`.

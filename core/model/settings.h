@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "core/model/expert_groups.h"
+
 namespace ballast {
 
 /// How router logits z become scores s. Biases belong to one score space and mean nothing in another.
@@ -17,7 +19,7 @@ enum class Activation {
   swiglu,  ///< g * sigmoid(g) * u, the limit of situ for large caps
 };
 
-/// One router. Ranges: 1 <= top_k <= routed_experts.
+/// One router. Ranges: 1 <= top_k <= routed_experts, and groups in which they fit.
 struct RouterSettings {
   std::size_t hidden = 64;  ///< d: width of the token the router reads
   std::size_t routed_experts = 32;
@@ -25,6 +27,7 @@ struct RouterSettings {
   ScoreFunction score = ScoreFunction::sigmoid;
   bool renormalize = true;    ///< weights are divided by their sum + 1e-20
   double routed_scale = 1.0;  ///< factor on all weights, applied last
+  ExpertGroups groups = {};   ///< limit of the selection
 };
 
 /// One StableLatentMoE layer (Kimi K3 report, section 2.3, Eq. 11-13). The router reads the full width d.

@@ -92,6 +92,17 @@ TEST(Router, BiasesOfOneSpaceChooseOtherwiseInAnother) {
   EXPECT_EQ(route(settings, {10.0f, 1.0f}, {-8.0f, -0.5f}).selection.indices(0, 0), 1);
 }
 
+TEST(Router, ChoosesInsideTheBestGroups) {
+  auto settings = settings_of(4, 2);
+  settings.score = ScoreFunction::logit;
+  settings.groups = {.count = 2, .chosen = 1};
+  const auto routing = route(settings, {5.0f, 0.0f, 3.0f, 3.0f});
+  EXPECT_EQ(routing.selection.indices(0, 0), 2);
+  EXPECT_EQ(routing.selection.indices(0, 1), 3);
+  settings.groups.count = 3;
+  EXPECT_THROW(Router<float>{settings}, std::invalid_argument);
+}
+
 TEST(Router, RefusesTopKOutsideItsRangeAndOtherShapes) {
   EXPECT_THROW(Router<float>(settings_of(4, 0)), std::invalid_argument);
   EXPECT_THROW(Router<float>(settings_of(4, 5)), std::invalid_argument);
