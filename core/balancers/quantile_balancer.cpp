@@ -34,6 +34,19 @@ void check(std::size_t experts, std::size_t top_k, const QuantileSettings& setti
           "takes ema or gain, not both: an ema of e is a gain of 1 - e");
 }
 
+/// The rows of `required_biases` that come from each sequence.
+std::vector<std::size_t> valid_tokens_of_sequences(const RoutedBatch& batch) {
+  const std::size_t tokens = batch.scores.rows();
+  const std::size_t length = batch.sequence_length == 0 ? tokens : batch.sequence_length;
+  require(tokens % length == 0, "by sequences needs whole ones: " + std::to_string(tokens) +
+                                    " rows are none of " + std::to_string(length));
+  std::vector<std::size_t> counts(tokens / length);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    counts[t / length] += batch.valid.empty() || batch.valid[t] != 0;
+  }
+  return counts;
+}
+
 QuantileSettings checked(std::size_t experts, std::size_t top_k, const QuantileSettings& settings) {
   check(experts, top_k, settings);
   return settings;
@@ -52,12 +65,29 @@ void QuantileBalancer::set_biases(std::span<const float> biases) {
   check_bias_count(biases.size(), biases_.size());
   for (std::size_t j = 0; j < biases_.size(); ++j) biases_[j] = biases[j];
   estimator_->clear();
+  waiting_.clear();
+}
+
+Matrix<float> QuantileBalancer::required(const RoutedBatch& batch) const {
+  if (!settings_.per_expert) return required_biases(batch, biases_.size(), top_k_);
+  const std::vector<float> zeros(batch.scores.rows());
+  RoutedBatch without_cutoffs = batch;
+  without_cutoffs.cutoffs = zeros;
+  return required_biases(without_cutoffs, biases_.size(), batch.indices.cols());
 }
 
 void QuantileBalancer::observe(const RoutedBatch& batch) {
-  const Matrix<float> required = required_biases(batch, biases_.size(), top_k_);
+  const Matrix<float> required = this->required(batch);
   if (required.rows() == 0) return;
-  estimator_->observe({required.view(), biases_, batch.rank});
+  if (settings_.estimator == QuantileEstimatorKind::sequence_mean) {
+    std::size_t first = 0;
+    for (const std::size_t tokens : valid_tokens_of_sequences(batch)) {
+      if (tokens > 0) estimator_->observe({required.view().block(first, tokens), biases_});
+      first += tokens;
+    }
+  } else {
+    estimator_->observe({required.view(), biases_, batch.rank});
+  }
   if (settings_.update == UpdateCadence::forward) update();
 }
 
@@ -70,10 +100,18 @@ void QuantileBalancer::end_step(bool applied) {
 }
 
 void QuantileBalancer::update() {
-  const auto estimate = estimator_->estimate(biases_);
-  if (!estimate) return;
+  if (auto estimate = next_estimate()) store(blend(*std::move(estimate)));
+}
+
+std::optional<std::vector<double>> QuantileBalancer::next_estimate() {
+  auto estimate = estimator_->estimate(biases_);
+  if (!estimate) return std::nullopt;
   estimator_->clear();
-  store_centred(blend(*estimate));
+  waiting_.push_back(*std::move(estimate));
+  if (waiting_.size() <= settings_.stale_updates) return std::nullopt;
+  auto oldest = std::move(waiting_.front());
+  waiting_.pop_front();
+  return oldest;
 }
 
 std::vector<double> QuantileBalancer::blend(std::vector<double> estimate) const {
@@ -87,8 +125,8 @@ std::vector<double> QuantileBalancer::blend(std::vector<double> estimate) const 
   return estimate;
 }
 
-void QuantileBalancer::store_centred(std::span<const double> biases) {
-  const double mean = arithmetic::sum(biases) / static_cast<double>(biases.size());
+void QuantileBalancer::store(std::span<const double> biases) {
+  const double mean = settings_.per_expert ? 0.0 : arithmetic::sum(biases) / static_cast<double>(biases.size());
   const bool representable = std::all_of(biases.begin(), biases.end(),
                                          [&](double b) { return std::abs(b - mean) <= bias_max; });
   if (!representable) return;
@@ -99,6 +137,26 @@ void QuantileBalancer::store_centred(std::span<const double> biases) {
 void QuantileBalancer::save(StateDict& state, const std::string& prefix) const {
   state.put(prefix + "biases", biases_);
   estimator_->save(state, prefix);
+  if (settings_.stale_updates == 0) return;
+  std::vector<double> waiting;
+  for (const auto& estimate : waiting_) waiting.insert(waiting.end(), estimate.begin(), estimate.end());
+  state.put(prefix + "waiting", waiting);
+}
+
+std::deque<std::vector<double>> QuantileBalancer::load_waiting(const StateDict& state,
+                                                               const std::string& name) const {
+  std::deque<std::vector<double>> waiting;
+  if (settings_.stale_updates == 0) return waiting;
+  const std::span<const double> values = state.get<double>(name);
+  const std::size_t experts = biases_.size();
+  require(values.size() % experts == 0 && values.size() <= settings_.stale_updates * experts &&
+              std::ranges::all_of(values, [](double v) { return std::isfinite(v); }),
+          "cannot have the estimates of the state entry \"" + name + "\"");
+  for (std::size_t i = 0; i < values.size(); i += experts) {
+    const auto estimate = values.subspan(i, experts);
+    waiting.emplace_back(estimate.begin(), estimate.end());
+  }
+  return waiting;
 }
 
 void QuantileBalancer::load(const StateDict& state, const std::string& prefix) {
@@ -108,8 +166,10 @@ void QuantileBalancer::load(const StateDict& state, const std::string& prefix) {
   require(
       settings_.update == UpdateCadence::step || estimator->tokens() == 0,
       "at every forward has no pending observations, but the state under \"" + prefix + "\" has");
+  auto waiting = load_waiting(state, prefix + "waiting");
   std::copy(biases.begin(), biases.end(), biases_.begin());
   estimator_ = std::move(estimator);
+  waiting_ = std::move(waiting);
 }
 
 }  // namespace ballast

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 
 #include "core/balancers/balancer.h"
@@ -15,6 +16,11 @@ namespace ballast {
 ///     b    <- bhat - mean(bhat),       in double and in a fixed order, rounded to fp32
 ///     once.
 ///
+/// With `per_expert` the cutoffs are 0, whatever the batch says, and nothing is centred:
+///     b_j = -[(q + 1)-th largest of s_:j]  with the exact estimator,
+/// for routers that activate every expert with s + b > 0 (AssignmentRule::threshold). This is kexue.fm
+/// 11626's dynamic activation, with ema 0.9 there: the threshold of each step comes from other tokens.
+///
 /// - The biases move at end_step() with UpdateCadence::step, and inside observe() with
 ///   UpdateCadence::forward, where end_step() then does nothing and a skipped step takes nothing
 ///   back. They never move anywhere else, so all forwards of a step see the same ones with the
@@ -24,7 +30,9 @@ namespace ballast {
 /// place.
 /// - An update that would leave [-1e30, 1e30] (a gain above 2 can diverge) is refused: the last
 /// biases stay.
-/// - set_biases() drops pending observations: they were made under other biases.
+/// - With stale_updates = n an update uses the estimate made n updates before, and the first n move
+///   nothing: the solve is off the critical path (Marin #3972).
+/// - set_biases() drops pending observations and estimates: they were made under other biases.
 ///
 /// Not for concurrent calls. Costs of observe() and end_step(): see the estimators.
 class QuantileBalancer final : public Balancer {
@@ -38,7 +46,8 @@ class QuantileBalancer final : public Balancer {
   void set_biases(std::span<const float> biases) override;
 
   /// Throws std::invalid_argument, and changes nothing, when a shape is wrong, an r of a valid row
-  /// is not finite, or the biases in force give no histogram range.
+  /// is not finite, or the biases in force give no histogram range. The rows of sequence_mean must
+  /// be whole sequences.
   void observe(const RoutedBatch& batch) override;
   void end_step(bool applied) override;
 
@@ -53,14 +62,19 @@ class QuantileBalancer final : public Balancer {
   ClampedCounts clamped() const { return estimator_->clamped(); }
 
  private:
+  Matrix<float> required(const RoutedBatch& batch) const;
   void update();
+  std::optional<std::vector<double>> next_estimate();
   std::vector<double> blend(std::vector<double> estimate) const;
-  void store_centred(std::span<const double> biases);
+  std::deque<std::vector<double>> load_waiting(const StateDict& state,
+                                               const std::string& name) const;
+  void store(std::span<const double> biases);
 
   std::size_t top_k_;
   QuantileSettings settings_;
   std::vector<float> biases_;
   std::unique_ptr<QuantileEstimator> estimator_;
+  std::deque<std::vector<double>> waiting_;  ///< estimates not yet used, the oldest first
 };
 
 }  // namespace ballast

@@ -17,6 +17,7 @@ std::unique_ptr<QuantileEstimator> make_quantile_estimator(std::size_t experts, 
     case QuantileEstimatorKind::histogram:
       return std::make_unique<HistogramEstimator>(experts, top_k, settings.bins);
     case QuantileEstimatorKind::microbatch_mean:
+    case QuantileEstimatorKind::sequence_mean:
       return std::make_unique<MicrobatchMeanEstimator>(experts, top_k);
     case QuantileEstimatorKind::chunk_mean:
       return std::make_unique<ChunkMeanEstimator>(experts, top_k);

@@ -58,7 +58,8 @@ class QuantileEstimator {
                     std::span<const float> biases) = 0;
 };
 
-/// The estimator that the settings name, without observations. 1 <= top_k < experts.
+/// The estimator that the settings name, without observations. 1 <= top_k < experts. sequence_mean
+/// is microbatch_mean that is shown each sequence on its own, all as of one rank.
 std::unique_ptr<QuantileEstimator> make_quantile_estimator(std::size_t experts, std::size_t top_k,
                                                            const QuantileSettings& settings);
 

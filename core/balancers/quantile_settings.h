@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "core/balancers/update_schedule.h"
+
 namespace ballast {
 
 /// How the next bias is estimated from a step's required biases r_ij = alpha_i - s_ij, q = m k / E.
@@ -12,17 +14,7 @@ enum class QuantileEstimatorKind {
                     ///< ranks
   chunk_mean,  ///< Marin: per rank the max(1, floor(q))-th largest margin of its tokens, mean over
                ///< ranks
-};
-
-enum class UpdateCadence {
-  step,     ///< at the optimizer step, from all micro-batches and ranks
-  forward,  ///< at each training forward, from that forward alone
-};
-
-/// What a step skipped on overflow does with the observations of its forwards.
-enum class SkippedStep {
-  discard,  ///< they are dropped
-  keep,     ///< they stay and are pooled with those of the next step
+  sequence_mean,  ///< exact per sequence, mean over the step's sequences
 };
 
 /// Quantile balancing (algorithms.md 2; Kimi K3 report Eq. 13-14, App. C, D).
@@ -33,6 +25,9 @@ struct QuantileSettings {
   SkippedStep on_skipped_step = SkippedStep::discard;
   double ema = 0.0;   ///< e in [0, 1): bhat <- e b + (1 - e) bhat, before centring; 0 is off
   double gain = 1.0;  ///< g > 0: b <- b + g (bhat - b); 1 is off. Not together with ema.
+  std::size_t stale_updates = 0;  ///< each update uses the estimate made this many updates before
+  /// Dynamic activation: no cutoffs and no centring, see QuantileBalancer.
+  bool per_expert = false;
 };
 
 }  // namespace ballast

@@ -35,6 +35,27 @@ Found nothing_to_balance(const Scenario& s) {
       "make top_k smaller, or set balancer.kind to \"none\""};
 }
 
+Found impossible_groups(const Scenario& s) {
+  const RouterSettings& router = s.model.moe.router;
+  const auto why = problem(router.groups, router.routed_experts, router.top_k);
+  if (!why) return std::nullopt;
+  return Contradiction{{"model.groups.count", "model.groups.chosen", "model.groups.score",
+                        "model.top_k", "model.routed_experts"},
+                       *why,
+                       "groups are of one size and hold the experts that a token chooses"};
+}
+
+Found quantiles_of_groups(const Scenario& s) {
+  if (s.balancer.kind != BalancerKind::quantile || !s.model.moe.router.groups.limit()) {
+    return std::nullopt;
+  }
+  return Contradiction{
+      {"balancer.kind", "model.groups.count"},
+      "quantile balancing needs the one score that an expert has to pass to be chosen, and with "
+      "groups it depends on the scores of the whole group",
+      "set model.groups.count to 1, or balancer.kind to \"sign\""};
+}
+
 Found two_dampings(const Scenario& s) {
   if (s.balancer.quantile.ema == 0.0 || s.balancer.quantile.gain == 1.0) return std::nullopt;
   return Contradiction{{"balancer.gain", "balancer.ema"},
@@ -100,8 +121,8 @@ Found never_evaluated(const Expectation& e, const Scenario& s) {
 }  // namespace
 
 std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
-  for (const auto rule : {more_choices_than_experts, nothing_to_balance, two_dampings,
-                          token_outside_vocabulary, batch_beyond_counting}) {
+  for (const auto rule : {more_choices_than_experts, nothing_to_balance, impossible_groups,
+                          quantiles_of_groups, two_dampings, token_outside_vocabulary, batch_beyond_counting}) {
     if (auto found = rule(scenario)) return found;
   }
   return std::nullopt;

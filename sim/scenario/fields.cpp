@@ -1,5 +1,7 @@
 #include "sim/scenario/fields.h"
 
+#include "sim/scenario/balancer_fields.h"
+
 namespace ballast::sim {
 namespace {
 
@@ -138,33 +140,6 @@ Fields token_fields() {
           "tokens.token", [](auto& s) -> auto& { return s.tokens.token; }, size_or_none,
           "The token at every position; below `tokens.vocabulary`.")
           .when(source, {"constant"}),
-  };
-}
-
-Fields balancer_fields() {
-  return {
-      field(
-          "balancer.kind", [](auto& s) -> auto& { return s.balancer.kind; },
-          "How biases are kept; the other fields of the group are those of `quantile`."),
-      field(
-          "balancer.estimator", [](auto& s) -> auto& { return s.balancer.quantile.estimator; },
-          "How the next bias is estimated from a step's scores."),
-      field(
-          "balancer.bins", [](auto& s) -> auto& { return s.balancer.quantile.bins; },
-          IntegerType{.at_least = 2, .at_most = 100'000'000}, "Bins of the `histogram` estimator."),
-      field(
-          "balancer.update", [](auto& s) -> auto& { return s.balancer.quantile.update; },
-          "Whether biases move at the optimizer step or at each training forward."),
-      field(
-          "balancer.on_skipped_step",
-          [](auto& s) -> auto& { return s.balancer.quantile.on_skipped_step; },
-          "What a step skipped on overflow does with the observations of its forwards."),
-      field(
-          "balancer.ema", [](auto& s) -> auto& { return s.balancer.quantile.ema; }, below_one,
-          "Share of the old bias that is kept; 0 is off. Not together with `balancer.gain`."),
-      field(
-          "balancer.gain", [](auto& s) -> auto& { return s.balancer.quantile.gain; }, positive,
-          "Factor on the move to the estimate; 1 is off. Not together with `balancer.ema`."),
   };
 }
 

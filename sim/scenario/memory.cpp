@@ -72,9 +72,8 @@ std::uint64_t activations(const Scenario& s) {
   return product({2, sequences, s.tokens.sequence_length, token, sizeof(float)});
 }
 
-/// `exact` keeps each required bias of a step; the others sums or counts for each expert.
-std::uint64_t observations(const Scenario& s) {
-  if (s.balancer.kind == BalancerKind::none) return 0;
+/// The quantile estimator `exact` keeps each required bias of a step; the others sums or counts for each expert.
+std::uint64_t quantile_observations(const Scenario& s) {
   const std::uint64_t experts = product({s.model.layers, s.model.moe.router.routed_experts});
   switch (s.balancer.quantile.estimator) {
     case QuantileEstimatorKind::exact:
@@ -84,9 +83,23 @@ std::uint64_t observations(const Scenario& s) {
       return product({experts, s.balancer.quantile.bins, sizeof(std::int64_t)});
     case QuantileEstimatorKind::microbatch_mean:
     case QuantileEstimatorKind::chunk_mean:
+    case QuantileEstimatorKind::sequence_mean:
       break;
   }
   return product({experts, s.training.sequences, s.tokens.sequence_length, sizeof(float)});
+}
+
+std::uint64_t observations(const Scenario& s) {
+  switch (s.balancer.kind) {
+    case BalancerKind::quantile:
+      return quantile_observations(s);
+    case BalancerKind::sign:
+    case BalancerKind::smebu:
+      return product({s.model.layers, s.model.moe.router.routed_experts, sizeof(std::int64_t)});
+    case BalancerKind::none:
+      break;
+  }
+  return 0;
 }
 
 /// What is remembered of every step to the end: its figures, and the loads of each layer.

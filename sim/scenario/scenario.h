@@ -6,18 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "core/balancers/quantile_settings.h"
 #include "core/model/settings.h"
+#include "sim/scenario/balancer_settings.h"
 #include "sim/tokens/token_settings.h"
 
 namespace ballast::sim {
-
-enum class BalancerKind { quantile, none };
-
-struct BalancerSettings {
-  BalancerKind kind = BalancerKind::quantile;
-  QuantileSettings quantile;
-};
 
 /// AdamW (Loshchilov and Hutter, arXiv:1711.05101).
 struct OptimizerSettings {

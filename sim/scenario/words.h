@@ -24,10 +24,15 @@ template <>
 inline constexpr std::array<std::string_view, 3> words_of<FrequencyLaw> = {"log_normal", "zipf",
                                                                            "uniform"};
 template <>
-inline constexpr std::array<std::string_view, 2> words_of<BalancerKind> = {"quantile", "none"};
+inline constexpr std::array<std::string_view, 4> words_of<BalancerKind> = {"quantile", "sign",
+                                                                           "smebu", "none"};
 template <>
-inline constexpr std::array<std::string_view, 4> words_of<QuantileEstimatorKind> = {
-    "exact", "histogram", "microbatch_mean", "chunk_mean"};
+inline constexpr std::array<std::string_view, 5> words_of<QuantileEstimatorKind> = {
+    "exact", "histogram", "microbatch_mean", "chunk_mean", "sequence_mean"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<GroupScore> = {"top_2", "top_share"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<SignStep> = {"sign", "rms"};
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<UpdateCadence> = {"step", "forward"};
 template <>

@@ -4,6 +4,8 @@
 
 #include "core/balancers/no_balancer.h"
 #include "core/balancers/quantile_balancer.h"
+#include "core/balancers/sign_balancer.h"
+#include "core/balancers/smebu_balancer.h"
 
 namespace ballast::sim {
 
@@ -11,6 +13,10 @@ std::unique_ptr<Balancer> make_balancer(const RouterSettings& router, const Bala
   switch (settings.kind) {
     case BalancerKind::quantile:
       return std::make_unique<QuantileBalancer>(router.routed_experts, router.top_k, settings.quantile);
+    case BalancerKind::sign:
+      return std::make_unique<SignBalancer>(router.routed_experts, settings.sign);
+    case BalancerKind::smebu:
+      return std::make_unique<SmebuBalancer>(router.routed_experts, settings.smebu);
     case BalancerKind::none:
       return std::make_unique<NoBalancer>(router.routed_experts);
   }

@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include "sim/input_error.h"
+#include "sim/scenario/scenario_file.h"
+#include "sim/scenario/words.h"
+#include "sim/trainer/make_balancer.h"
+
+namespace ballast::sim {
+namespace {
+
+Scenario scenario_with(const std::vector<std::string>& assignments, const std::string& text = "{}") {
+  std::vector<Override> overrides;
+  for (const auto& assignment : assignments) overrides.push_back(parse_override(assignment).value());
+  return parse_scenario(text, "x.json", overrides).front();
+}
+
+std::string error_with(const std::vector<std::string>& assignments, const std::string& text = "{}") {
+  try {
+    scenario_with(assignments, text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(BalancerFields, EveryKindIsMadeFromItsWordAlone) {
+  for (const auto kind : words_of<BalancerKind>) {
+    const auto scenario = scenario_with({"balancer.kind=" + std::string(kind)});
+    EXPECT_EQ(word(scenario.balancer.kind), kind);
+    const auto balancer = make_balancer(scenario.model.moe.router, scenario.balancer);
+    EXPECT_EQ(balancer->biases().size(), scenario.model.moe.router.routed_experts) << kind;
+  }
+}
+
+TEST(BalancerFields, CommonFieldsReachTheKindInForce) {
+  const std::vector<std::string> common = {"balancer.update=forward", "balancer.on_skipped_step=keep"};
+  const auto s = scenario_with(common);
+  for (const LoadBiasSettings& loads : {s.balancer.sign.loads, s.balancer.smebu.loads}) {
+    EXPECT_EQ(loads.update, UpdateCadence::forward);
+    EXPECT_EQ(loads.on_skipped_step, SkippedStep::keep);
+  }
+  EXPECT_EQ(s.balancer.quantile.update, UpdateCadence::forward);
+  EXPECT_EQ(s.balancer.quantile.on_skipped_step, SkippedStep::keep);
+}
+
+TEST(BalancerFields, AnOverriddenKindDropsWhatTheFileSaysOfAnother) {
+  const std::string file = R"({"balancer": {"kind": "quantile", "estimator": "exact", "gain": 2}})";
+  const auto s = scenario_with({"balancer.kind=sign", "balancer.rate=0.01"}, file);
+  EXPECT_EQ(s.balancer.kind, BalancerKind::sign);
+  EXPECT_EQ(s.balancer.sign.rate, 0.01);
+  EXPECT_EQ(s.balancer.quantile.gain, 1.0);
+}
+
+TEST(BalancerFields, AFieldOfAnotherKindIsRefused) {
+  const auto error = error_with({"balancer.rate=0.01"});
+  EXPECT_TRUE(contains(error, "balancer.rate") && contains(error, "\"sign\"")) << error;
+  EXPECT_TRUE(contains(error_with({"balancer.kind=sign", "balancer.gain=2"}), "\"quantile\""));
+}
+
+TEST(BalancerFields, GroupsThatDoNotFitAreRefusedWithTheReason) {
+  const auto error =
+      error_with({"balancer.kind=sign", "model.routed_experts=32", "model.groups.count=5"});
+  EXPECT_TRUE(contains(error, "32 experts do not make 5 groups of one size")) << error;
+  EXPECT_EQ(error_with({"balancer.kind=sign", "model.routed_experts=32", "model.groups.count=8",
+                        "model.groups.chosen=4", "model.top_k=8"}),
+            "accepted");
+}
+
+TEST(BalancerFields, QuantilesOfGroupLimitedChoicesAreRefused) {
+  const auto error = error_with({"model.routed_experts=32", "model.groups.count=8"});
+  EXPECT_TRUE(contains(error, "quantile balancing needs the one score")) << error;
+}
+
+}  // namespace
+}  // namespace ballast::sim
