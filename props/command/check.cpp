@@ -165,6 +165,7 @@ std::chrono::milliseconds answer_time(const CheckOptions& options) {
 SubjectPool::Factory factory(const CheckOptions& options) {
   const auto time = answer_time(options);
   if (!options.subject) return [] { return std::make_unique<BuiltInSubject>(); };
+  end_children_on_signals();
   return [command = *options.subject, time] {
     return std::make_unique<ProcessSubject>(ProcessSettings{.command = command, .answer_time = time});
   };

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -165,6 +166,24 @@ std::string ending(const siginfo_t& info) {
          (name != nullptr ? " (" + std::string(name) + ")" : "");
 }
 
+/// The groups that live, for a signal handler: it can not take a lock. More children than places are not
+/// known to it.
+std::array<std::atomic<pid_t>, 1024> live_groups;
+
+void exchange_group(pid_t from, pid_t to) {
+  for (std::atomic<pid_t>& place : live_groups) {
+    pid_t found = from;
+    if (place.compare_exchange_strong(found, to)) return;
+  }
+}
+
+void end_children_and_self(int signal) {
+  for (const std::atomic<pid_t>& group : live_groups) {
+    if (const pid_t pid = group.load(); pid > 0) kill(-pid, SIGKILL);
+  }
+  raise(signal);  // the handler stands for one signal only, and this one ends the process as if there were none
+}
+
 std::optional<siginfo_t> exit_of(pid_t pid) {
   siginfo_t info{};
   // WNOWAIT: it stays to be waited for, so that its number names no other process meanwhile.
@@ -199,6 +218,7 @@ ChildProcess::ChildProcess(const std::string& command, std::size_t line_bytes_ma
   set_nonblocking(out.read);
   set_nonblocking(err.read);
   pid_ = spawn_shell(command, SpawnStreams(in.read, out.write, err.write));
+  exchange_group(0, pid_);
   stdin_ = std::move(in.write);
   stdout_ = std::move(out.read);
   stderr_ = std::move(err.read);
@@ -211,6 +231,7 @@ ChildProcess::~ChildProcess() {
     exits_within(patience);
   }
   kill(-pid_, SIGKILL);  // the child, or what it started and left behind
+  exchange_group(pid_, 0);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
@@ -220,7 +241,14 @@ std::string ChildProcess::exchange(const std::string& line, Duration limit) {
   const std::string message = line + "\n";
   std::size_t sent = 0;
   while (true) {
-    if (auto answer = take_line(sent == message.size())) return *std::move(answer);
+    if (auto answer = take_line(sent == message.size())) {
+      stderr_bytes_ = 0;
+      return *std::move(answer);
+    }
+    if (stderr_bytes_ > flood_bytes) {
+      throw ChildFailure("flooded stderr, with more than " + std::to_string(flood_bytes >> 10) +
+                         " KiB for one answer");
+    }
     if (!stdout_.open()) fail_ended();
     if (Clock::now() >= until)
       throw ChildFailure("gave no answer within " + seconds(limit), true);
@@ -272,7 +300,9 @@ void ChildProcess::read_answer() {
 }
 
 bool ChildProcess::read_stderr() {
+  const std::size_t before = stderr_tail_.size();
   const bool any = read_available(stderr_, stderr_tail_);
+  stderr_bytes_ += stderr_tail_.size() - before;
   if (stderr_tail_.size() > stderr_bytes_max)
     stderr_tail_.erase(0, stderr_tail_.size() - stderr_bytes_max);
   return any;
@@ -317,6 +347,17 @@ bool ChildProcess::leave(Duration limit) {
   if (!exits_within(limit)) return false;
   const auto info = exit_of(pid_);
   return info && info->si_code == CLD_EXITED && info->si_status == 0;
+}
+
+void end_children_on_signals() {
+  struct sigaction action {};
+  action.sa_handler = end_children_and_self;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    // One that is ignored (nohup) stays so.
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL) sigaction(signal, &action, nullptr);
+  }
 }
 
 }  // namespace ballast::props

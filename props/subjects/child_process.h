@@ -38,8 +38,9 @@ class Descriptor {
 };
 
 /// A shell command in a process group of its own that answers every line on its stdin with one line
-/// on its stdout. Its stderr is read whenever we wait for it, and only the end is kept, so that a
-/// flood blocks neither side.
+/// on its stdout. Its stderr is read whenever we wait for it, and only the end is kept. What it says
+/// there is free, but a child that floods it while we wait for one answer has failed: something in it
+/// runs away.
 ///
 /// The group ends with the object: what does not leave by itself when its stdin closes is sent
 /// SIGTERM, then SIGKILL, and the child is waited for, so that no zombie stays.
@@ -47,6 +48,7 @@ class ChildProcess {
  public:
   using Duration = std::chrono::milliseconds;
   static constexpr std::size_t stderr_bytes_max = 16384;  ///< what is kept of stderr
+  static constexpr std::size_t flood_bytes = std::size_t{256} << 10;  ///< more on stderr than this, for one answer
 
   /// Starts `/bin/sh -c COMMAND`. Throws std::system_error when the system has no process or pipe
   /// left.
@@ -56,8 +58,8 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   /// Sends a line (without its end) and gives the line that answers it. Throws ChildFailure when
-  /// there is none within `limit`, when the child ends or closes its stdout first, and when it writes
-  /// a line that is too long or that nobody asked for. After that the child is of no more use.
+  /// there is none within `limit`, when the child ends or closes its stdout first, when it writes a
+  /// line that is too long or that nobody asked for, and when it floods stderr. After that the child is of no more use.
   std::string exchange(const std::string& line, Duration limit);
 
   /// The end of what it wrote on stderr so far.
@@ -84,6 +86,12 @@ class ChildProcess {
   Descriptor stdin_, stdout_, stderr_;
   std::string answer_;
   std::string stderr_tail_;
+  std::size_t stderr_bytes_ = 0;  ///< since the last answer
 };
+
+/// From now on SIGINT, SIGTERM and SIGHUP end the groups of all children before they end this process: a
+/// group of its own gets no Ctrl-C from the terminal, and would stay if it also ignored that its stdin
+/// closes.
+void end_children_on_signals();
 
 }  // namespace ballast::props

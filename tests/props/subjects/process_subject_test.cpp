@@ -1,10 +1,13 @@
 #include "props/subjects/process_subject.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <thread>
 
@@ -101,20 +104,29 @@ TEST_F(ProcessSubjectTest, LinesThatAreTooLongOrTooManyBreakTheDiscipline) {
   EXPECT_NE(line_at_forward("printf '{}\\n{}\\n'; sleep 30").find("wrote more than the one line"), std::string::npos);
 }
 
-TEST_F(ProcessSubjectTest, AFloodOnStderrBlocksNothingAndItsEndIsKept) {
-  const std::string flood = "head -c 3000000 /dev/zero | tr '\\0' x >&2; echo the end >&2; ";
-  ProcessSubject subject(settings(flood + good_answer + "; read l"));
+std::string bytes_on_stderr(std::size_t count) {
+  return "head -c " + std::to_string(count) + " /dev/zero | tr '\\0' x >&2; ";
+}
+
+TEST_F(ProcessSubjectTest, MuchOnStderrBlocksNothingAndItsEndIsKept) {
+  const std::string much = bytes_on_stderr(ChildProcess::flood_bytes - 100) + "echo the end >&2; ";
+  ProcessSubject subject(settings(much + good_answer + "; read l"));
   subject.open({});
   EXPECT_TRUE(std::holds_alternative<Routed>(subject.ask(Forward{.logits = Matrix<float>(1, 4), .mask = {}})));
   const std::string tail = subject.last_lines();
   EXPECT_LE(tail.size(), ChildProcess::stderr_bytes_max);
   EXPECT_TRUE(tail.ends_with("xthe end\n")) << tail.substr(tail.size() - 20);
+}
 
-  auto endless = settings("yes flood >&2");
-  endless.answer_time = 300ms;
-  const SubjectFailure failure = failure_at_forward(endless);
-  EXPECT_TRUE(failure.timed_out);
-  EXPECT_NE(failure.stderr_tail.find("flood\nflood"), std::string::npos);
+TEST_F(ProcessSubjectTest, AFloodOnStderrIsAFailureWhetherItEndsOrNot) {
+  const std::string ends = bytes_on_stderr(3'000'000) + good_answer;
+  for (const std::string& flood : {ends, std::string("yes flood >&2")}) {
+    const SubjectFailure failure = failure_at_forward(settings(flood));
+    EXPECT_STREQ(failure.what(), "the subject flooded stderr, with more than 256 KiB for one answer, "
+                                 "asked for request 0 (forward, train, layer 0)");
+    EXPECT_FALSE(failure.timed_out);
+    EXPECT_GT(failure.stderr_tail.size(), 1000u);
+  }
 }
 
 TEST_F(ProcessSubjectTest, TheLastLinesOnStderrComeWithTheFailure) {
@@ -189,6 +201,30 @@ TEST_F(ProcessSubjectTest, WhatTheCommandStartedEndsWithIt) {
   const std::string pid = std::to_string(std::stoi(failure.stderr_tail));
   for (int wait = 0; wait < 500 && runs(pid); ++wait) std::this_thread::sleep_for(10ms);
   EXPECT_FALSE(runs(pid));
+}
+
+TEST_F(ProcessSubjectTest, ASignalThatEndsUsEndsTheChildrenFirst) {
+  const std::string note = testing::TempDir() + "/ballast_child_" + std::to_string(getpid());
+  const pid_t us = fork();
+  if (us == 0) {
+    end_children_on_signals();
+    // It ignores what a child may ignore, and that its stdin closes.
+    const ChildProcess stubborn("trap '' INT TERM HUP; echo $$ > '" + note + "'; while :; do sleep 1; done", 4096);
+    while (true) pause();
+  }
+  std::string pid;
+  for (int wait = 0; wait < 1000 && pid.empty(); ++wait) {
+    std::this_thread::sleep_for(10ms);
+    std::getline(std::ifstream(note) >> std::ws, pid);
+  }
+  ASSERT_TRUE(runs(pid)) << pid;
+  kill(us, SIGINT);
+  int status = 0;
+  waitpid(us, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
+  for (int wait = 0; wait < 500 && runs(pid); ++wait) std::this_thread::sleep_for(10ms);
+  EXPECT_FALSE(runs(pid));
+  std::remove(note.c_str());
 }
 
 }  // namespace
