@@ -7,8 +7,7 @@
 
 namespace ballast {
 
-HistogramRange::HistogramRange(std::span<const float> biases, std::size_t bins)
-    : last_bin_(static_cast<double>(bins - 1)), bins_(bins) {
+HistogramRange::HistogramRange(std::span<const float> biases, std::size_t bins) : bins_(bins) {
   float smallest = std::numeric_limits<float>::infinity();
   float largest = -smallest;
   for (const float b : biases) {

@@ -8,6 +8,15 @@
 
 namespace ballast {
 
+/// clamp(floor((r - lo) / w), 0, bins - 1), with a true division, in double. r is not NaN; bins is
+/// from 1 to 2^24.
+inline std::uint32_t histogram_bin(float r, float low, double width, std::size_t bins) {
+  const double position = std::floor((static_cast<double>(r) - static_cast<double>(low)) / width);
+  // Clamped before the conversion: an integer need not hold what a double holds.
+  const double clamped = std::min(std::max(position, 0.0), static_cast<double>(bins - 1));
+  return static_cast<std::uint32_t>(static_cast<std::int32_t>(clamped));
+}
+
 /// The interval of required biases that a histogram of `bins` equal bins covers while b is in force
 /// (Kimi K3 report, App. D): lo = min b - 1 and hi = max b + 1 in fp32, w = (hi - lo) / bins in
 /// double.
@@ -28,15 +37,8 @@ class HistogramRange {
   double width() const { return width_; }  ///< of one bin
   std::size_t bins() const { return bins_; }
 
-  /// clamp(floor((r - lo) / w), 0, bins - 1), with a true division, in double. r is not NaN; bins
-  /// is at most 2^24.
-  std::uint32_t bin(float r) const {
-    const double position =
-        std::floor((static_cast<double>(r) - static_cast<double>(low_)) / width_);
-    // Clamped before the conversion: an integer need not hold what a double holds.
-    const double clamped = std::min(std::max(position, 0.0), last_bin_);
-    return static_cast<std::uint32_t>(static_cast<std::int32_t>(clamped));
-  }
+  /// histogram_bin in this range.
+  std::uint32_t bin(float r) const { return histogram_bin(r, low_, width_, bins_); }
 
   friend bool operator==(const HistogramRange&, const HistogramRange&) = default;
 
@@ -44,7 +46,6 @@ class HistogramRange {
   float low_;
   float high_;
   double width_;
-  double last_bin_;
   std::size_t bins_;
 };
 

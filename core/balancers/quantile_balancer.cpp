@@ -52,7 +52,25 @@ QuantileSettings checked(std::size_t experts, std::size_t top_k, const QuantileS
   return settings;
 }
 
+double mean(std::span<const double> biases) {
+  return arithmetic::sum(biases) / static_cast<double>(biases.size());
+}
+
+/// biases - shift, rounded to fp32; nothing when one of them is too large.
+std::optional<std::vector<float>> shifted_biases(std::span<const double> biases, double shift) {
+  std::vector<float> shifted;
+  for (const double b : biases) {
+    if (!(std::abs(b - shift) <= bias_max)) return std::nullopt;
+    shifted.push_back(static_cast<float>(b - shift));
+  }
+  return shifted;
+}
+
 }  // namespace
+
+std::optional<std::vector<float>> centred_biases(std::span<const double> estimate) {
+  return shifted_biases(estimate, mean(estimate));
+}
 
 QuantileBalancer::QuantileBalancer(std::size_t experts, std::size_t top_k,
                                    const QuantileSettings& settings)
@@ -126,12 +144,8 @@ std::vector<double> QuantileBalancer::blend(std::vector<double> estimate) const 
 }
 
 void QuantileBalancer::store(std::span<const double> biases) {
-  const double mean = settings_.per_expert ? 0.0 : arithmetic::sum(biases) / static_cast<double>(biases.size());
-  const bool representable = std::all_of(biases.begin(), biases.end(),
-                                         [&](double b) { return std::abs(b - mean) <= bias_max; });
-  if (!representable) return;
-  std::transform(biases.begin(), biases.end(), biases_.begin(),
-                 [&](double b) { return static_cast<float>(b - mean); });
+  const auto moved = shifted_biases(biases, settings_.per_expert ? 0.0 : mean(biases));
+  if (moved) std::ranges::copy(*moved, biases_.begin());
 }
 
 void QuantileBalancer::save(StateDict& state, const std::string& prefix) const {

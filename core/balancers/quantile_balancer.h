@@ -2,12 +2,19 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "core/balancers/balancer.h"
 #include "core/balancers/quantile_estimator.h"
 #include "core/balancers/quantile_settings.h"
 
 namespace ballast {
+
+/// The biases that an estimate bhat `[experts]` sets: b = bhat - mean(bhat), in double and in a fixed order, rounded to
+/// fp32 once. Nothing when one of them would leave [-1e30, 1e30].
+std::optional<std::vector<float>> centred_biases(std::span<const double> estimate);
 
 /// Quantile balancing (Kimi K3 report, Eq. 13-14): sets, not increments, each bias so that q = m k
 /// / E of the observed tokens would have selected the expert under their cutoffs,

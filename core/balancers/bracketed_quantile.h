@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/balancers/score_tile.h"
+
+namespace ballast {
+
+/// Intervals in which order statistics of required biases are expected, `[experts]` each: low <=
+/// high, infinite ends included.
+struct Brackets {
+  std::vector<float> low, high;
+  double share = 0.0;  ///< of the values that are thought to be inside, for the first memory
+};
+
+/// Exact order statistics of the required biases of each expert, from one pass over a batch and the
+/// memory of a small part of it: values below the expert's bracket are counted, those inside it
+/// kept. Parts of a batch add up, in any order, to the whole. Where a bracket was wrong there is no
+/// result, and PooledQuantile finds it by more passes.
+class BracketedQuantile {
+ public:
+  explicit BracketedQuantile(Brackets brackets);
+  /// An empty one with the same brackets.
+  BracketedQuantile fork() const { return BracketedQuantile(brackets_); }
+
+  void observe(const ScoreTile& tile);
+  /// Adds what another one with the same brackets has observed, which may be left empty.
+  void merge(BracketedQuantile& other);
+
+  std::int64_t tokens() const { return tokens_; }
+  /// Whether the (position + 1)-th smallest value of the expert is inside its bracket; 0 <=
+  /// position < tokens().
+  bool has(std::size_t expert, std::int64_t position) const;
+  /// That value, if it is.
+  float value(std::size_t expert, std::int64_t position);
+
+ private:
+  /// The values inside one expert's bracket, in memory with room for whole vectors behind them.
+  struct Kept {
+    std::unique_ptr<float[]> values;
+    std::size_t count = 0;
+    std::size_t capacity = 0;
+
+    void make_room(std::size_t more, std::size_t first_capacity);
+  };
+
+  Brackets brackets_;
+  std::vector<std::int64_t> below_;
+  std::vector<Kept> inside_;
+  std::vector<float*> ends_;
+  std::vector<float> scratch_, copy_;
+  std::int64_t tokens_ = 0;
+};
+
+/// Brackets that hold everything: for a batch that may be kept whole.
+Brackets open_brackets(std::size_t experts);
+
+/// Brackets for the (position + 1)-th smallest of `tokens` values of each expert from a sample that
+/// was observed with open brackets: 5 standard deviations of the number of sample values below it
+/// to each side, were the sample drawn at random.
+Brackets brackets_from_sample(BracketedQuantile& sample, std::size_t experts, std::int64_t position,
+                              std::int64_t tokens);
+
+}  // namespace ballast

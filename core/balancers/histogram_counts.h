@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/balancers/histogram.h"
+#include "core/balancers/score_tile.h"
+
+namespace ballast {
+
+/// Counts required biases in the bins of a range, for each expert. Counts of parts of a batch add
+/// up, in any order, to the counts of the whole. Memory: 10 bytes an expert and bin, once there is
+/// something to count.
+class HistogramCounts {
+ public:
+  HistogramCounts(std::size_t experts, const HistogramRange& range);
+  /// An empty one with the same range.
+  HistogramCounts fork() const { return {experts_, range_}; }
+
+  void observe(const ScoreTile& tile);
+  /// Adds the counts of another one with the same range, which may be left empty.
+  void merge(HistogramCounts& other);
+
+  /// Tokens counted.
+  std::int64_t tokens() const { return tokens_; }
+  /// Of one expert, `[bins]`.
+  std::span<const std::int64_t> counts(std::size_t expert);
+
+  /// bhat `[experts]` by histogram_quantile, from at least one token; 0 < top_k < experts.
+  std::vector<double> estimate(std::size_t top_k);
+
+ private:
+  void empty_near();
+
+  std::size_t experts_;
+  HistogramRange range_;
+  std::size_t near_stride_;
+  std::vector<std::uint16_t>
+      near_;  ///< of the last tokens: small, so that counting stays in the caches
+  std::size_t near_tokens_ = 0;
+  std::vector<std::int64_t> counts_;  ///< of all others, `[experts, bins]`
+  std::int64_t tokens_ = 0;
+};
+
+}  // namespace ballast

@@ -1,0 +1,21 @@
+#if defined(__x86_64__)
+
+#include "core/arithmetic/formats.h"
+#include "core/kernels/kernels.h"
+#include "core/kernels/simd_avx2.h"
+
+namespace ballast::kernels {
+namespace avx2 {
+namespace {
+
+#include "core/kernels/kernels.inc"
+
+}  // namespace
+}  // namespace avx2
+
+extern const Kernels avx2_kernels = {Target::avx2,     avx2::sigmoid,        avx2::route,
+                                     avx2::count_bins, avx2::collect_inside, avx2::order_statistic};
+
+}  // namespace ballast::kernels
+
+#endif

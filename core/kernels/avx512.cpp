@@ -1,0 +1,22 @@
+#if defined(__x86_64__)
+
+#include "core/arithmetic/formats.h"
+#include "core/kernels/kernels.h"
+#include "core/kernels/simd_avx512.h"
+
+namespace ballast::kernels {
+namespace avx512 {
+namespace {
+
+#include "core/kernels/kernels.inc"
+
+}  // namespace
+}  // namespace avx512
+
+extern const Kernels avx512_kernels = {Target::avx512,         avx512::sigmoid,
+                                       avx512::route,          avx512::count_bins,
+                                       avx512::collect_inside, avx512::order_statistic};
+
+}  // namespace ballast::kernels
+
+#endif

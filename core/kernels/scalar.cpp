@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "core/arithmetic/functions.h"
+#include "core/balancers/histogram.h"
+#include "core/kernels/kernels.h"
+#include "core/model/selection.h"
+
+namespace ballast::kernels {
+namespace {
+
+void sigmoid(const float* in, float* out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = arithmetic::sigmoid(in[i]);
+}
+
+/// Small enough to vanish in any sum that is not nearly zero itself; in K3's code.
+constexpr float denominator_guard = 1e-20f;
+
+void weigh(const RouteRows& rows, std::size_t t) {
+  const float* const gates = rows.gates + t * rows.gates_stride;
+  const std::span chosen(rows.indices + t * rows.top_k, rows.top_k);
+  const std::span weights(rows.weights + t * rows.top_k, rows.top_k);
+  float sum = 0.0f;
+  for (std::size_t slot = 0; slot < chosen.size(); ++slot) {
+    weights[slot] = gates[chosen[slot]];
+    sum += weights[slot];
+  }
+  if (rows.renormalize) {
+    if (rows.weight_sums != nullptr) rows.weight_sums[t] = sum;
+    for (float& weight : weights) weight /= sum + denominator_guard;
+  }
+  for (float& weight : weights) weight *= rows.scale;
+}
+
+/// Rows [first, first + count), which lie one behind the other.
+void select(const RouteRows& rows, std::size_t first, std::size_t count) {
+  const MatrixView<const float> scores(rows.scores + first * rows.scores_stride, count,
+                                       rows.experts);
+  const auto selection = select_top_k<float>(scores, {rows.biases, rows.experts}, rows.top_k);
+  std::ranges::copy(selection.indices.values(), rows.indices + first * rows.top_k);
+  if (rows.cutoffs != nullptr) std::ranges::copy(selection.cutoffs, rows.cutoffs + first);
+}
+
+void route(const RouteRows& rows) {
+  for (std::size_t t = 0; t < rows.tokens; ++t) {
+    const std::span scores(rows.scores + t * rows.scores_stride, rows.experts);
+    if (rows.logits != nullptr)
+      sigmoid(rows.logits + t * rows.logits_stride, scores.data(), scores.size());
+    rows.finite[t] = std::ranges::all_of(scores, [](float s) { return std::isfinite(s); });
+  }
+  if (rows.scores_stride == rows.experts) {
+    select(rows, 0, rows.tokens);
+  } else {
+    for (std::size_t t = 0; t < rows.tokens; ++t) select(rows, t, 1);
+  }
+  for (std::size_t t = 0; t < rows.tokens; ++t) weigh(rows, t);
+}
+
+bool is_observed(const std::uint8_t* observed, std::size_t t) {
+  return observed == nullptr || observed[t] != 0;
+}
+
+void count_bins(CountBins& rows) {
+  for (std::size_t t = 0; t < rows.tokens; ++t) {
+    if (!is_observed(rows.observed, t)) continue;
+    for (std::size_t j = 0; j < rows.experts; ++j) {
+      const float s = rows.scores[t * rows.scores_stride + j];
+      const float r = rows.cutoffs != nullptr ? rows.cutoffs[t] - s : s;
+      ++rows.counts[j * rows.counts_stride + histogram_bin(r, rows.low, rows.width, rows.bins)];
+      rows.below += r < rows.low ? 1 : 0;
+      rows.above += r > rows.high ? 1 : 0;
+    }
+  }
+}
+
+void collect_inside(const CollectInside& rows) {
+  for (std::size_t t = 0; t < rows.tokens; ++t) {
+    if (!is_observed(rows.observed, t)) continue;
+    for (std::size_t j = 0; j < rows.experts; ++j) {
+      const float r = (rows.cutoffs[t] - rows.scores[t * rows.scores_stride + j]) + 0.0f;  // no -0
+      if (r < rows.low[j]) {
+        ++rows.below[j];
+      } else if (r <= rows.high[j]) {
+        *rows.ends[j]++ = r;
+      }
+    }
+  }
+}
+
+float order_statistic(float* values, float*, std::size_t count, std::size_t position) {
+  std::nth_element(values, values + position, values + count);
+  return values[position];
+}
+
+}  // namespace
+
+extern const Kernels scalar_kernels = {Target::scalar, sigmoid,        route,
+                                       count_bins,     collect_inside, order_statistic};
+
+}  // namespace ballast::kernels

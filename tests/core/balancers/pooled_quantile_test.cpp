@@ -1,0 +1,164 @@
+#include "core/balancers/pooled_quantile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/balancers/bracketed_quantile.h"
+#include "core/balancers/histogram_counts.h"
+#include "core/balancers/histogram_estimator.h"
+#include "core/balancers/order_statistics.h"
+#include "core/matrix.h"
+#include "core/random/distributions.h"
+#include "tests/core/support/bits.h"
+
+namespace ballast {
+namespace {
+
+/// Tokens for all collectors, with some that are to be passed over, and their required biases as
+/// the estimators take them.
+struct Tokens {
+  Tokens(std::size_t tokens, std::size_t experts, double step, std::uint64_t seed)
+      : scores(tokens, experts), cutoffs(tokens), observed(tokens) {
+    Stream stream(seed);
+    const auto drawn = [&] {
+      return static_cast<float>(std::floor(uniform(stream) / step) * step);
+    };
+    for (float& s : scores.values()) s = drawn();
+    for (float& alpha : cutoffs) alpha = drawn();
+    for (auto& mark : observed) mark = uniform(stream) < 0.9;
+  }
+
+  ScoreTile tile(std::size_t first, std::size_t count) const {
+    return {.tokens = count,
+            .experts = scores.cols(),
+            .scores = scores.data() + first * scores.cols(),
+            .stride = scores.cols(),
+            .cutoffs = cutoffs.data() + first,
+            .observed = observed.data() + first};
+  }
+  ScoreTile tile() const { return tile(0, scores.rows()); }
+
+  Matrix<float> required() const {
+    Matrix<float> r(static_cast<std::size_t>(std::ranges::count(observed, std::uint8_t{1})),
+                    scores.cols());
+    std::size_t row = 0;
+    for (std::size_t t = 0; t < scores.rows(); ++t) {
+      if (observed[t] == 0) continue;
+      for (std::size_t j = 0; j < scores.cols(); ++j)
+        r(row, j) = (cutoffs[t] - scores(t, j)) + 0.0f;
+      ++row;
+    }
+    return r;
+  }
+
+  Matrix<float> scores;
+  std::vector<float> cutoffs;
+  std::vector<std::uint8_t> observed;
+};
+
+/// The order statistics of all experts, by three rounds over parts that only exchange counts.
+std::vector<float> in_parts(const Tokens& tokens, std::int64_t position, std::size_t part) {
+  std::vector<std::size_t> experts;
+  for (std::size_t j = 0; j < tokens.scores.cols(); ++j) experts.push_back(j);
+  const std::vector<std::int64_t> positions(experts.size(), position);
+  PooledQuantile pooled(experts, positions);
+  while (!pooled.done()) {
+    for (std::size_t first = 0; first < tokens.scores.rows(); first += part) {
+      PooledQuantile other = pooled.fork();
+      other.observe(tokens.tile(first, std::min(part, tokens.scores.rows() - first)));
+      pooled.merge(other);
+    }
+    pooled.end_round();
+  }
+  return pooled.values();
+}
+
+TEST(PooledQuantile, IsTheOrderStatisticOfThePooledTokensHoweverTheyAreSplit) {
+  for (const double step : {0.125, 1e-9}) {
+    const Tokens tokens(500, 7, step, 1);
+    const auto required = tokens.required();
+    for (const std::size_t position :
+         {std::size_t{0}, std::size_t{17}, std::size_t{250}, required.rows() - 1}) {
+      const auto right = oracle::bits(column_order_statistics(required, position));
+      for (const std::size_t part : {500, 499, 64, 1}) {
+        EXPECT_EQ(oracle::bits(in_parts(tokens, static_cast<std::int64_t>(position), part)), right)
+            << position;
+      }
+    }
+  }
+}
+
+TEST(PooledQuantile, RefusesAPositionBehindTheLastValue) {
+  const Tokens tokens(10, 2, 0.1, 2);
+  EXPECT_THROW(in_parts(tokens, 10, 10), std::invalid_argument);
+}
+
+TEST(BracketedQuantile, IsTheOrderStatisticWhereTheBracketHoldsItAndSaysWhereNot) {
+  const Tokens tokens(3000, 5, 1e-9, 3);
+  const auto required = tokens.required();
+  const auto right = column_order_statistics(required, 700);
+  Brackets brackets{right, right, 0.0};
+  brackets.low[1] = right[1] - 0.1f;
+  brackets.high[2] = right[2] + 0.1f;
+  brackets.low[3] = brackets.high[3] = std::nextafter(right[3], 10.0f);
+  brackets.low[4] = brackets.high[4] = std::nextafter(right[4], -10.0f);
+  for (const std::size_t part : {3000, 100, 7}) {
+    BracketedQuantile whole(brackets);
+    for (std::size_t first = 0; first < 3000; first += part) {
+      BracketedQuantile other = whole.fork();
+      other.observe(tokens.tile(first, std::min(part, 3000 - first)));
+      whole.merge(other);
+    }
+    EXPECT_EQ(whole.tokens(), static_cast<std::int64_t>(required.rows()));
+    for (std::size_t j = 0; j < 3; ++j) {
+      ASSERT_TRUE(whole.has(j, 700));
+      EXPECT_EQ(whole.value(j, 700), right[j]);
+      EXPECT_EQ(whole.value(j, 700), right[j]) << "a second time";
+    }
+    EXPECT_FALSE(whole.has(3, 700));
+    EXPECT_FALSE(whole.has(4, 700));
+  }
+}
+
+TEST(BracketedQuantile, FindsBracketsInASampleThatHoldWhatIsWanted) {
+  const Tokens tokens(20000, 6, 1e-9, 4);
+  const auto required = tokens.required();
+  const auto all = static_cast<std::int64_t>(required.rows());
+  for (const std::int64_t position : {std::int64_t{0}, all / 50, all / 2, all - 1}) {
+    BracketedQuantile sample(open_brackets(6));
+    sample.observe(tokens.tile(1000, 1000));
+    BracketedQuantile found(brackets_from_sample(sample, 6, position, all));
+    found.observe(tokens.tile());
+    const auto right = column_order_statistics(required, static_cast<std::size_t>(position));
+    for (std::size_t j = 0; j < 6; ++j) {
+      ASSERT_TRUE(found.has(j, position)) << position;
+      EXPECT_EQ(found.value(j, position), right[j]);
+    }
+  }
+}
+
+TEST(HistogramCounts, AreThoseOfTheEstimatorHoweverTheTokensAreSplit) {
+  const Tokens tokens(70000, 3, 1e-9, 5);  // more than fit into the near counters at once
+  const std::vector<float> biases = {-0.1f, 0.0f, 0.2f};
+  const auto required = tokens.required();
+  HistogramEstimator estimator(3, 1, 50);
+  estimator.observe({required, biases, 0});
+  for (const std::size_t part : {70000, 40000, 1000}) {
+    HistogramCounts whole(3, HistogramRange(biases, 50));
+    for (std::size_t first = 0; first < 70000; first += part) {
+      HistogramCounts other = whole.fork();
+      other.observe(tokens.tile(first, std::min(part, 70000 - first)));
+      whole.merge(other);
+    }
+    EXPECT_EQ(whole.tokens(), estimator.tokens());
+    for (std::size_t j = 0; j < 3; ++j) {
+      EXPECT_TRUE(std::ranges::equal(whole.counts(j), estimator.counts(j))) << part;
+    }
+    EXPECT_EQ(oracle::bits(whole.estimate(1)), oracle::bits(*estimator.estimate(biases)));
+  }
+}
+
+}  // namespace
+}  // namespace ballast

@@ -1,0 +1,309 @@
+#include "core/kernels/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "core/arithmetic/functions.h"
+#include "core/random/stream.h"
+#include "tests/core/kernels/kernel_cases.h"
+#include "tests/core/support/bits.h"
+
+namespace ballast {
+namespace {
+
+using kernels::Kernels;
+using kernels::Target;
+using oracle::bits;
+using namespace test;
+
+const Kernels& reference() {
+  return *kernels::available().front();
+}
+
+/// Every version this processor can run but the reference; the name of a test says which.
+class EveryTarget : public testing::TestWithParam<const Kernels*> {
+ protected:
+  const Kernels& subject() const { return *GetParam(); }
+};
+
+std::string target_name(const testing::TestParamInfo<const Kernels*>& info) {
+  return std::string(name(info.param->target));
+}
+
+std::vector<float> drawn_biases(std::size_t experts, Stream& stream) {
+  std::vector<float> biases;
+  for (std::size_t j = 0; j < experts; ++j)
+    biases.push_back(static_cast<float>(0.2 * normal(stream)));
+  return biases;
+}
+
+void expect_same(const Kernels& subject, const RouteTrial& trial) {
+  const RouteAnswer right = route_by(reference(), trial), given = route_by(subject, trial);
+  EXPECT_EQ(bits(given.scores), bits(right.scores));
+  EXPECT_EQ(given.indices, right.indices);
+  EXPECT_EQ(bits(given.cutoffs), bits(right.cutoffs));
+  EXPECT_EQ(bits(given.weights), bits(right.weights));
+  EXPECT_EQ(bits(given.weight_sums), bits(right.weight_sums));
+  EXPECT_EQ(given.finite, right.finite);
+}
+
+TEST_P(EveryTarget, TakesTheSigmoidOfEveryPatternOfBitsAsArithmeticDoes) {
+  // A prime step visits every exponent and both signs.
+  constexpr std::uint32_t step = 15013;
+  std::vector<float> x, right;
+  for (std::uint64_t u = 0; u <= 0xffffffffu; u += step)
+    x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(u)));
+  right.resize(x.size());
+  arithmetic::sigmoid(x, right);
+  std::vector<float> given(x.size());
+  subject().sigmoid(x.data(), given.data(), x.size());
+  EXPECT_TRUE(bits(given) == bits(right));
+  // Neighbours of any kind change nothing: the same in other company, and in a row of any length.
+  for (std::size_t length : {1, 3, 8, 15, 16, 17, 31, 63, 64, 65, 129}) {
+    subject().sigmoid(x.data() + 7000, given.data(), length);
+    EXPECT_TRUE(std::memcmp(given.data(), right.data() + 7000, length * sizeof(float)) == 0)
+        << length;
+  }
+}
+
+TEST_P(EveryTarget, RoutesEveryShapeAndKindOfRowAsTheReferenceDoes) {
+  static constexpr KernelShape shapes[] = {
+      {1, 1},    {2, 1},    {3, 2},   {5, 4},   {8, 2},    {8, 8},    {12, 3},   {16, 1},
+      {17, 8},   {33, 9},   {60, 4},  {64, 6},  {64, 64},  {65, 12},  {100, 31}, {128, 8},
+      {160, 32}, {250, 11}, {256, 8}, {300, 1}, {384, 24}, {896, 16}, {1000, 40}};
+  std::uint64_t seed = 0;
+  for (const auto [experts, top_k] : shapes) {
+    for (const Draw draw : all_draws) {
+      SCOPED_TRACE("E " + std::to_string(experts) + ", k " + std::to_string(top_k) + ", draw " +
+                   std::to_string(static_cast<int>(draw)));
+      Stream stream(++seed);
+      RouteTrial trial{.logits = drawn_logits(37, experts, draw, seed),
+                       .biases = drawn_biases(experts, stream),
+                       .top_k = top_k};
+      expect_same(subject(), trial);
+      trial.sigmoid = false;
+      trial.renormalize = false;
+      trial.scale = 2.5f;
+      trial.padding = 5;
+      expect_same(subject(), trial);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(EveryTarget, RoutesByBiasesOfAnyKindAsTheReferenceDoes) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const auto [experts, top_k] : {KernelShape{8, 2}, {64, 6}, {300, 20}}) {
+    RouteTrial trial{.logits = drawn_logits(40, experts, Draw::tied, 5),
+                     .biases = std::vector<float>(experts),
+                     .top_k = top_k};
+    expect_same(subject(), trial);  // no biases: ties
+    trial.biases[1] = -infinity;
+    expect_same(subject(), trial);
+    trial.biases[2] = std::numeric_limits<float>::quiet_NaN();
+    expect_same(subject(), trial);
+    trial.biases.assign(experts, -infinity);
+    trial.biases[3] = infinity;
+    expect_same(subject(), trial);
+  }
+}
+
+TEST_P(EveryTarget, PutsSignedZerosInTheOrderOfTheExpertsAndKeepsTheirSign) {
+  for (const auto [experts, top_k] : {KernelShape{8, 3}, {80, 20}}) {
+    RouteTrial trial{.logits = Matrix<float>(32, experts),
+                     .biases = std::vector<float>(experts, -0.0f),
+                     .top_k = top_k,
+                     .sigmoid = false};
+    Stream stream(6);
+    for (float& z : trial.logits.values()) z = uniform(stream) < 0.5 ? 0.0f : -0.0f;
+    expect_same(subject(), trial);
+  }
+}
+
+struct BinTrial {
+  Matrix<float> scores;
+  std::vector<float> cutoffs;  ///< empty: the scores are r
+  std::vector<std::uint8_t> observed;
+  HistogramRange range;
+};
+
+struct BinAnswer {
+  std::vector<std::uint16_t> counts;
+  std::int64_t below, above;
+  friend bool operator==(const BinAnswer&, const BinAnswer&) = default;
+};
+
+BinAnswer bins_by(const Kernels& kernels, const BinTrial& trial) {
+  const std::size_t experts = trial.scores.cols(), stride = trial.range.bins() + 3;
+  BinAnswer answer{std::vector<std::uint16_t>(experts * stride), 0, 0};
+  kernels::CountBins rows{.tokens = trial.scores.rows(),
+                          .experts = experts,
+                          .scores = trial.scores.data(),
+                          .scores_stride = experts,
+                          .cutoffs = trial.cutoffs.empty() ? nullptr : trial.cutoffs.data(),
+                          .observed = trial.observed.empty() ? nullptr : trial.observed.data(),
+                          .low = trial.range.low(),
+                          .high = trial.range.high(),
+                          .width = trial.range.width(),
+                          .bins = trial.range.bins(),
+                          .counts = answer.counts.data(),
+                          .counts_stride = stride};
+  kernels.count_bins(rows);
+  answer.below = rows.below;
+  answer.above = rows.above;
+  return answer;
+}
+
+TEST_P(EveryTarget, CountsInTheBinsOfTheDefinition) {
+  Stream stream(7);
+  for (const std::size_t experts : {1, 3, 8, 15, 16, 17, 64, 100}) {
+    for (const std::size_t bins : {2, 7, 1000, 4096, 100000}) {
+      SCOPED_TRACE(std::to_string(experts) + " experts, " + std::to_string(bins) + " bins");
+      const auto biases = drawn_biases(experts, stream);
+      BinTrial trial{.scores = Matrix<float>(200, experts),
+                     .cutoffs = {},
+                     .observed = {},
+                     .range = HistogramRange(biases, bins)};
+      for (float& s : trial.scores.values()) s = static_cast<float>(uniform(stream));
+      for (std::size_t t = 0; t < 200; ++t)
+        trial.cutoffs.push_back(static_cast<float>(1.2 * uniform(stream)));
+      EXPECT_EQ(bins_by(subject(), trial), bins_by(reference(), trial));
+      for (std::size_t t = 0; t < 200; ++t) trial.observed.push_back(uniform(stream) < 0.7);
+      EXPECT_EQ(bins_by(subject(), trial), bins_by(reference(), trial));
+    }
+  }
+}
+
+TEST_P(EveryTarget, PutsWhatLiesOnOrBesideAnEdgeIntoTheRightBin) {
+  for (const std::size_t bins : {10, 999, 1000, 4096}) {
+    const HistogramRange range(std::vector<float>{-0.2f, 0.31f}, bins);
+    std::vector<float> values;
+    for (std::size_t edge = 0; edge <= bins; ++edge) {
+      auto r = static_cast<float>(static_cast<double>(range.low()) +
+                                  static_cast<double>(edge) * range.width());
+      for (int step = 0; step < 3; ++step) r = std::nextafter(r, -10.0f);
+      for (int step = 0; step < 7; ++step, r = std::nextafter(r, 10.0f)) values.push_back(r);
+    }
+    for (const float r : {-1e30f, -3.0f, 0.0f, 3.0f, 1e30f}) values.push_back(r);
+    for (const std::size_t experts : {1, 16, 21}) {
+      values.resize(values.size() / experts * experts);
+      BinTrial trial{.scores = Matrix<float>(values.size() / experts, experts),
+                     .cutoffs = {},
+                     .observed = {},
+                     .range = range};
+      std::ranges::copy(values, trial.scores.values().begin());
+      EXPECT_EQ(bins_by(subject(), trial), bins_by(reference(), trial))
+          << bins << " bins, " << experts << " experts";
+    }
+  }
+}
+
+TEST_P(EveryTarget, CountsBelowAndCollectsInsideAsTheReferenceDoes) {
+  Stream stream(8);
+  for (const std::size_t experts : {1, 5, 8, 16, 19, 64}) {
+    constexpr std::size_t tokens = 75;
+    Matrix<float> scores(tokens, experts);
+    for (float& s : scores.values())
+      s = static_cast<float>(std::floor(50.0 * uniform(stream)) / 50.0);
+    std::vector<float> cutoffs, low, high;
+    std::vector<std::uint8_t> observed;
+    for (std::size_t t = 0; t < tokens; ++t) {
+      cutoffs.push_back(static_cast<float>(std::floor(50.0 * uniform(stream)) / 50.0));
+      observed.push_back(uniform(stream) < 0.8);
+    }
+    for (std::size_t j = 0; j < experts; ++j) {
+      low.push_back(static_cast<float>(uniform(stream) - 0.7));
+      high.push_back(low.back() + static_cast<float>(0.5 * uniform(stream)));
+    }
+    low[0] = -std::numeric_limits<float>::infinity();
+    const auto collect = [&](const Kernels& kernels, bool all) {
+      std::vector<std::vector<float>> inside(experts, std::vector<float>(tokens + 32));
+      std::vector<float*> ends;
+      for (auto& each : inside) ends.push_back(each.data());
+      std::vector<std::int64_t> below(experts);
+      kernels.collect_inside({.tokens = tokens,
+                              .experts = experts,
+                              .scores = scores.data(),
+                              .scores_stride = experts,
+                              .cutoffs = cutoffs.data(),
+                              .observed = all ? nullptr : observed.data(),
+                              .low = low.data(),
+                              .high = high.data(),
+                              .below = below.data(),
+                              .ends = ends.data()});
+      std::vector<std::vector<std::uint32_t>> collected;
+      for (std::size_t j = 0; j < experts; ++j) {
+        inside[j].resize(static_cast<std::size_t>(ends[j] - inside[j].data()));
+        std::ranges::sort(inside[j]);
+        collected.push_back(bits(inside[j]));
+      }
+      return std::pair(below, collected);
+    };
+    EXPECT_EQ(collect(subject(), true), collect(reference(), true)) << experts;
+    EXPECT_EQ(collect(subject(), false), collect(reference(), false)) << experts;
+  }
+}
+
+TEST_P(EveryTarget, FindsOrderStatisticsOfAnyValues) {
+  Stream stream(9);
+  for (const std::size_t count : {1, 2, 23, 24, 25, 100, 1000, 5000}) {
+    for (int kind = 0; kind < 5; ++kind) {
+      std::vector<float> values;
+      for (std::size_t i = 0; i < count; ++i) {
+        const double u = uniform(stream);
+        const double drawn = kind == 0   ? u - 0.5
+                             : kind == 1 ? std::floor(4 * u)
+                             : kind == 2 ? 1.0
+                             : kind == 3 ? static_cast<double>(i)
+                                         : std::pow(2.0, -140.0 * u);
+        values.push_back(static_cast<float>(drawn));
+      }
+      auto sorted = values;
+      std::ranges::sort(sorted);
+      for (const std::size_t position : {std::size_t{0}, count / 7, count / 2, count - 1}) {
+        auto work = values;
+        work.resize(count + 16);
+        std::vector<float> scratch(count + 16);
+        const float given = subject().order_statistic(work.data(), scratch.data(), count, position);
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(given),
+                  std::bit_cast<std::uint32_t>(sorted[position]))
+            << count << " of kind " << kind << " at " << position;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, EveryTarget,
+                         testing::ValuesIn(std::vector<const Kernels*>(
+                             kernels::available().begin() + 1, kernels::available().end())),
+                         target_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryTarget);
+
+TEST(Kernels, AreThoseOfTheWidestTargetUnlessLimited) {
+  EXPECT_EQ(&kernels::active(), kernels::available().back());
+  kernels::limit_target(Target::scalar);
+  EXPECT_EQ(kernels::active().target, Target::scalar);
+  kernels::limit_target(Target::avx512);
+  EXPECT_EQ(&kernels::active(), kernels::available().back());
+}
+
+/// Runs for minutes; on request: --gtest_also_run_disabled_tests
+/// --gtest_filter='*HundredMillionRows*'
+TEST_P(EveryTarget, DISABLED_RoutesHundredMillionRowsAsTheReferenceDoes) {
+  static constexpr KernelShape shapes[] = {{8, 2}, {16, 4}, {64, 6}, {256, 8}, {896, 16}};
+  std::uint64_t rows = 0;
+  for (std::uint64_t seed = 1; rows < 100'000'000; ++seed) {
+    const auto [experts, top_k] = shapes[seed % 16 < 12 ? 0 : seed % 16 - 11];
+    const std::size_t tokens = 200'000 / experts;
+    Stream stream(seed);
+    expect_same(subject(), {.logits = drawn_logits(tokens, experts, all_draws[seed % 6], seed),
+                            .biases = drawn_biases(experts, stream),
+                            .top_k = top_k});
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    rows += tokens;
+  }
+}
+
+}  // namespace
+}  // namespace ballast
