@@ -1,16 +1,22 @@
 #include <signal.h>
 
 #include <array>
+#include <cstdlib>  // and __GLIBC__
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "core/kernels/kernels.h"
 #include "props/command/check.h"
 #include "props/command/laws.h"
 #include "sim/command/dispatch.h"
 #include "sim/command/route.h"
 #include "sim/command/run.h"
 #include "sim/command/stats.h"
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace {
 
@@ -22,6 +28,24 @@ sim::ExitCode check(sim::Arguments arguments, std::ostream& out, std::ostream& e
 
 sim::ExitCode laws(sim::Arguments arguments, std::ostream& out, std::ostream& err) {
   return props::laws(props::all_laws(), arguments, out, err);
+}
+
+/// Memory that is given back to the system and taken again is paid for page by page.
+void keep_memory() {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+#endif
+}
+
+/// BALLAST_TARGET=scalar or avx2 keeps to lesser vector instructions than the processor has: to show that it does not
+/// show.
+void limit_target() {
+  const char* const wanted = std::getenv("BALLAST_TARGET");
+  if (wanted == nullptr) return;
+  for (const auto* const kernels : kernels::available()) {
+    if (kernels::name(kernels->target) == wanted) kernels::limit_target(kernels->target);
+  }
 }
 
 }  // namespace
@@ -37,6 +61,8 @@ int main(int count, char** words) {
   };
   signal(SIGXFSZ, SIG_IGN);  // a file that would become too large is an error like a full disk
   std::ios::sync_with_stdio(false);
+  keep_memory();
+  limit_target();
   const std::vector<std::string> arguments(words + (count > 0 ? 1 : 0), words + count);
   return static_cast<int>(dispatch(verbs, arguments, std::cout, std::cerr));
 }

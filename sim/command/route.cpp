@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -48,7 +48,8 @@ be larger than memory.
 constexpr const char* explanation = R"(
 Selection is by score + bias: the largest first, equal ones by lower expert, NaN
 last. Weights come from scores without biases. BALANCER is none,
-quantile:exact, quantile:histogram:BINS or sign:RATE.
+quantile:exact, quantile:histogram:BINS or sign:RATE, which is b += RATE
+sign(mean load - load). With --groups there are no cutoffs, and so no quantiles.
 
 --out writes, all or nothing, into a new directory:
   indices.npy  int32 [tokens, k]    chosen experts, best first
@@ -99,6 +100,8 @@ po::options_description shown_options() {
                                                      "factor on all weights; default: 1")(
       "balancer", text("BALANCER"), "default: quantile:histogram:1000")(
       "steps", integer("N"), "how often to route and move the biases; default: 1")(
+      "groups", text("G,T"),
+      "of G groups of experts, a token chooses the T best, by the sum of the 2 best score + bias")(
       "hidden", text("H.npy"), "hidden states instead of logits")(
       "gate", text("W.npy"), "the gate matrix for them")("out", text("DIR"),
                                                          "write the results into a new directory")(
@@ -144,6 +147,18 @@ BalancerChoice balancer_choice(const std::string& given) {
       "be right, such as quantile:histogram:1000");
 }
 
+ExpertGroups expert_groups(const std::string& given) {
+  ExpertGroups groups;
+  const char* const end = given.data() + given.size();
+  const auto count = std::from_chars(given.data(), end, groups.count);
+  if (count.ec == std::errc() && count.ptr != end && *count.ptr == ',') {
+    const auto chosen = std::from_chars(count.ptr + 1, end, groups.chosen);
+    if (chosen.ec == std::errc() && chosen.ptr == end) return groups;
+  }
+  throw UsageError("--groups " + given +
+                   ": these are no two numbers; G,T such as 8,4 would be right");
+}
+
 void read_inputs(const po::variables_map& given, RouteOptions& options) {
   if (given.contains("logits")) {
     const auto& files = given["logits"].as<std::vector<std::string>>();
@@ -171,6 +186,7 @@ RouterSettings router_settings(const po::variables_map& given) {
   if (!given.contains("top-k"))
     throw UsageError("route needs --top-k K, the number of experts of a token");
   router.top_k = number(given, "top-k", 0, most_experts);
+  if (const auto groups = text(given, "groups")) router.groups = expert_groups(*groups);
   if (const auto word = text(given, "score")) router.score = score_function(*word);
   router.renormalize = !given.contains("no-renormalize");
   if (!router.renormalize && given.contains("renormalize")) {
@@ -221,7 +237,7 @@ std::vector<T> read_vector(const NpyArray& array, const std::vector<std::string>
                  "one for " + what_each + ", " + shape_text({length}) + ", would be right");
   }
   std::vector<T> values(length);
-  if (length > 0) std::memcpy(values.data(), array.at<char>(0), length * sizeof(T));
+  array.read(0, length * sizeof(T), values.data());
   return values;
 }
 
@@ -249,19 +265,23 @@ void check_experts(const RouteOptions& options, std::size_t experts) {
     throw UsageError("--top-k " + std::to_string(options.question.router.top_k) + ": " +
                      options.input() + " has only " + std::to_string(experts) + " experts");
   }
+  const RouterSettings& router = options.question.router;
+  if (const auto wrong = problem(router.groups, experts, router.top_k)) {
+    throw UsageError("--groups: " + *wrong);
+  }
 }
 
-std::unique_ptr<Balancer> balancer_for(const RouteQuestion& question) {
+BatchBalancer balancer_for(const RouteQuestion& question, std::vector<float> biases) {
   try {
-    return make_balancer(question.balancer, question.router);
+    return BatchBalancer(question.balancer, question.router, std::move(biases));
   } catch (const std::invalid_argument& error) {
     throw UsageError("--balancer " + text(question.balancer) + ": " + error.what());
   }
 }
 
 /// What a balancer cannot take comes from the values in the files.
-BatchSteps iterate_or_refuse(const RouteOptions& options, const Batch& batch, Balancer& balancer,
-                             RoutingSink* sink) {
+BatchSteps iterate_or_refuse(const RouteOptions& options, const Batch& batch,
+                             BatchBalancer& balancer, RoutingSink* sink) {
   const ThreadPool pool(options.threads);
   try {
     return iterate(options.question.router, batch, options.question.steps, balancer, sink, pool);
@@ -286,18 +306,17 @@ ExitCode route(Arguments arguments, std::ostream& out, std::ostream&) {
   question.router.routed_experts = logits->experts();
   check_experts(options, logits->experts());
   const auto mask = read_mask(options, logits->tokens());
-  const auto balancer = balancer_for(question);
-  balancer->set_biases(read_biases(options, logits->experts()));
+  auto balancer = balancer_for(question, read_biases(options, logits->experts()));
 
   std::optional<OutputDirectory> directory;
   std::optional<RoutingFiles> files;
   if (options.out) {
     directory.emplace(*options.out);
     files.emplace(*directory, logits->tokens(), question.router.top_k,
-                  question.router.top_k < logits->experts());
+                  question.router.top_k < logits->experts() && !question.router.groups.limit());
   }
   const auto result =
-      iterate_or_refuse(options, {*logits, mask}, *balancer, files ? &*files : nullptr);
+      iterate_or_refuse(options, {*logits, mask}, balancer, files ? &*files : nullptr);
 
   const std::string json = route_json(question, logits->tokens(), result).dump(2) + "\n";
   if (options.json) {

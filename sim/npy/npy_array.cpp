@@ -1,10 +1,10 @@
 #include "sim/npy/npy_array.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -14,13 +14,11 @@
 #include "sim/input_error.h"
 #include "sim/npy/npy_header.h"
 
-#ifndef MADV_POPULATE_READ  // Linux 5.14; older systems refuse it, and then pages come in one by
-                            // one
-#define MADV_POPULATE_READ 22
-#endif
-
 namespace ballast::sim {
 namespace {
+
+/// Much longer than the header of any array of numbers.
+constexpr std::size_t header_bytes_max = 1 << 16;
 
 /// Of one value, from NumPy's type string; 0 for types of no fixed size.
 std::size_t item_bytes(std::string_view dtype) {
@@ -33,51 +31,53 @@ std::string bytes_text(std::size_t bytes) {
   return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path) : number(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (number >= 0) close(number);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  const int number;
-};
-
 }  // namespace
 
-NpyArray::NpyArray(const std::string& path, const std::string& what) : path_(path), what_(what) {
-  const Descriptor file(path);
-  if (file.number < 0) refuse(std::strerror(errno), "");
-  map(file.number);
+NpyArray::NpyArray(const std::string& path, const std::string& what)
+    : path_(path), what_(what), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (file_ < 0) refuse(std::strerror(errno), "");
   try {
     read_header();
   } catch (...) {
-    munmap(const_cast<char*>(file_), bytes_);
+    close(file_);
     throw;
   }
 }
 
 NpyArray::~NpyArray() {
-  munmap(const_cast<char*>(file_), bytes_);
+  close(file_);
 }
 
-void NpyArray::map(int file) {
+std::size_t NpyArray::file_bytes() const {
   struct stat status = {};
-  if (fstat(file, &status) != 0) refuse(std::strerror(errno), "");
+  if (fstat(file_, &status) != 0) refuse(std::strerror(errno), "");
   if (!S_ISREG(status.st_mode)) refuse("this is no regular file", "give an array file (.npy)");
-  bytes_ = static_cast<std::size_t>(status.st_size);
-  if (bytes_ == 0) refuse("the file is empty", "give an array file (.npy)");
-  void* const mapped = mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, file, 0);
-  if (mapped == MAP_FAILED) refuse(std::strerror(errno), "");
-  madvise(mapped, bytes_, MADV_SEQUENTIAL);
-  file_ = static_cast<const char*>(mapped);
+  if (status.st_size == 0) refuse("the file is empty", "give an array file (.npy)");
+  return static_cast<std::size_t>(status.st_size);
+}
+
+void NpyArray::read_at(std::size_t offset, std::size_t bytes, void* to) const {
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t count = pread(file_, static_cast<char*>(to) + done, bytes - done,
+                                static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) refuse(std::strerror(errno), "");
+    if (count == 0) refuse("the file has become shorter", "leave it as it is meanwhile");
+    done += static_cast<std::size_t>(count);
+  }
+}
+
+void NpyArray::read(std::size_t first, std::size_t bytes, void* to) const {
+  read_at(data_begin_ + first, bytes, to);
 }
 
 void NpyArray::read_header() {
+  const std::size_t size = file_bytes();
+  std::string begin(std::min(size, header_bytes_max), '\0');
+  read_at(0, begin.size(), begin.data());
   NpyHeader header;
   try {
-    header = parse_npy_header({file_, bytes_});
+    header = parse_npy_header(begin);
   } catch (const std::invalid_argument& error) {
     refuse(error.what(), "give an array file (.npy) as numpy.save writes it");
   }
@@ -90,7 +90,7 @@ void NpyArray::read_header() {
   for (const std::size_t length : header.shape) {
     fits = fits && !__builtin_mul_overflow(expected, length, &expected);
   }
-  const std::size_t held = bytes_ - header.data_begin;
+  const std::size_t held = size - header.data_begin;
   if (!fits || held != expected) {
     refuse("it holds " + bytes_text(held) + " of values, but its shape " +
                shape_text(header.shape) + " of type '" + header.dtype + "' needs " +
@@ -100,23 +100,7 @@ void NpyArray::read_header() {
   }
   dtype_ = header.dtype;
   shape_ = header.shape;
-  values_ = file_ + header.data_begin;
-}
-
-void NpyArray::fetch(std::size_t first, std::size_t bytes) const {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t begin = static_cast<std::size_t>(values_ - file_) + first;
-  const std::size_t page_begin = begin / page * page;
-  madvise(const_cast<char*>(file_) + page_begin, begin + bytes - page_begin, MADV_POPULATE_READ);
-}
-
-void NpyArray::release(std::size_t first, std::size_t bytes) const {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t begin = static_cast<std::size_t>(values_ - file_) + first;
-  const std::size_t page_begin = (begin + page - 1) / page * page;
-  const std::size_t page_end = (begin + bytes) / page * page;
-  if (page_begin >= page_end) return;
-  madvise(const_cast<char*>(file_) + page_begin, page_end - page_begin, MADV_DONTNEED);
+  data_begin_ = header.data_begin;
 }
 
 void NpyArray::refuse(const std::string& why, const std::string& right) const {

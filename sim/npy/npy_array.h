@@ -6,8 +6,11 @@
 
 namespace ballast::sim {
 
-/// A .npy file in C order, mapped into memory and read only: pages come in when they are looked at,
-/// and the system may drop them at any time, so the file may be larger than memory.
+/// A .npy file in C order, of which parts are read as they are wanted, so it may be larger than
+/// memory.
+///
+/// It is read and not mapped: where the machine is a virtual one, the first look at each mapped
+/// page was measured to cost several times what copying the page does.
 class NpyArray {
  public:
   /// Throws InputError, which says `what` the file was wanted for ("cannot read the logits"), when
@@ -22,34 +25,22 @@ class NpyArray {
   const std::string& dtype() const { return dtype_; }
   const std::vector<std::size_t>& shape() const { return shape_; }
 
-  /// The value at an index into all of them, in C order.
-  template <class T>
-  const T* at(std::size_t index) const {
-    return reinterpret_cast<const T*>(values_ + index * sizeof(T));
-  }
-  /// Whether `at<T>` may be dereferenced: the values begin at a multiple of their size.
-  template <class T>
-  bool aligned() const {
-    return reinterpret_cast<std::size_t>(values_) % alignof(T) == 0;
-  }
-
-  /// Brings the pages of these bytes of the values in at once, which is faster than page by page.
-  void fetch(std::size_t first, std::size_t bytes) const;
-  /// Takes the pages that lie wholly within these bytes out of this process's memory.
-  void release(std::size_t first, std::size_t bytes) const;
+  /// Reads `bytes` bytes of the values, from byte `first` of them on. Safe on several threads at
+  /// once. Throws InputError when the file cannot be read, or has become shorter.
+  void read(std::size_t first, std::size_t bytes, void* to) const;
 
   /// Throws InputError with this file as the place.
   [[noreturn]] void refuse(const std::string& why, const std::string& right) const;
 
  private:
-  void map(int file);
   void read_header();
+  std::size_t file_bytes() const;
+  void read_at(std::size_t offset, std::size_t bytes, void* to) const;
 
   std::string path_, what_, dtype_;
   std::vector<std::size_t> shape_;
-  std::size_t bytes_ = 0;
-  const char* file_ = nullptr;
-  const char* values_ = nullptr;
+  std::size_t data_begin_ = 0;
+  int file_;
 };
 
 }  // namespace ballast::sim

@@ -5,6 +5,7 @@
 
 #include "core/balancers/no_balancer.h"
 #include "core/balancers/quantile_balancer.h"
+#include "core/balancers/sign_balancer.h"
 #include "sim/text/numbers.h"
 
 namespace ballast::sim {
@@ -33,6 +34,11 @@ std::optional<BalancerChoice> parse_balancer(const std::string& text) {
   if (const auto rest = after("quantile:histogram:", text)) {
     if (const auto bins = whole_number<std::size_t>(*rest)) return BalancerChoice{.bins = *bins};
   }
+  if (const auto rest = after("sign:", text)) {
+    if (const auto rate = whole_number<double>(*rest)) {
+      return BalancerChoice{.kind = Kind::sign, .rate = *rate};
+    }
+  }
   return std::nullopt;
 }
 
@@ -55,6 +61,8 @@ std::unique_ptr<Balancer> make_balancer(const BalancerChoice& choice,
   switch (choice.kind) {
     case BalancerChoice::Kind::none:
       return std::make_unique<NoBalancer>(experts);
+    case BalancerChoice::Kind::sign:
+      return std::make_unique<SignBalancer>(experts, SignSettings{.rate = choice.rate});
     default: {
       const auto estimator = choice.kind == BalancerChoice::Kind::exact
                                  ? QuantileEstimatorKind::exact

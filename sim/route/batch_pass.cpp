@@ -1,133 +1,256 @@
 #include "sim/route/batch_pass.h"
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
 
-#include "core/model/router.h"
+#include "core/model/selection.h"
+#include "sim/route/tile_router.h"
 
 namespace ballast::sim {
 namespace {
 
-/// What a thread works on at a time: about as many scores as its second-level cache holds.
+/// What a thread works on at a time: about as many scores as half of its second-level cache holds.
 constexpr std::size_t piece_scores = std::size_t{1} << 17;
-constexpr std::size_t pieces_in_window = 64;
-constexpr std::size_t piece_tokens_max = 8192;
+constexpr std::size_t piece_tokens_max = 2048;
+constexpr std::size_t whole_vectors = 16;
+constexpr std::size_t pieces_in_window = 32;
 
-struct Piece {
-  std::size_t first, count;
-  Routing<float> routing;
-  StageTimes times;
+std::size_t piece_tokens_for(std::size_t experts, std::span<const TokenRange> ranges) {
+  std::size_t longest = 0;
+  for (const TokenRange& range : ranges) longest = std::max(longest, range.count);
+  const std::size_t tokens = std::min({piece_scores / experts, piece_tokens_max, longest});
+  return std::max(tokens / whole_vectors, std::size_t{1}) * whole_vectors;
+}
+
+bool has_cutoffs(const RouterSettings& settings) {
+  return settings.top_k < settings.routed_experts && !settings.groups.limit();
+}
+
+/// The results of a window, which the pieces write side by side.
+struct Window {
+  Window(const RouterSettings& settings, std::size_t tokens)
+      : indices(tokens, settings.top_k),
+        weights(tokens, settings.top_k),
+        cutoffs(has_cutoffs(settings) ? tokens : 0) {}
+
+  Matrix<std::int32_t> indices;
+  Matrix<float> weights;
+  std::vector<float> cutoffs;
 };
 
-RouterSettings without_gate(RouterSettings settings) {
-  settings.hidden = 1;
-  return settings;
-}
+/// What one thread has for itself.
+struct Worker {
+  Worker(const RouterSettings& settings, std::size_t tokens, const StepCollector* collector_)
+      : router(settings, tokens),
+        finite(tokens),
+        loads(settings.routed_experts),
+        unobserved(settings.routed_experts),
+        collector(collector_ == nullptr ? nullptr : collector_->fork()) {}
+
+  TileRouter router;
+  RowBuffer buffer;
+  std::vector<std::uint8_t> finite, observed;
+  std::vector<std::int64_t> loads, unobserved;
+  std::int64_t valid = 0, not_finite = 0;
+  StageTimes times;
+  std::unique_ptr<StepCollector> collector;
+};
+
+/// Lends workers to pieces: as many come into being as pieces run at once.
+class Workers {
+ public:
+  template <class Make>
+  std::unique_ptr<Worker> take(Make make) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        auto worker = std::move(idle_.back());
+        idle_.pop_back();
+        return worker;
+      }
+    }
+    return make();
+  }
+  void give_back(std::unique_ptr<Worker> worker) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(worker));
+  }
+  /// When no piece runs.
+  std::vector<std::unique_ptr<Worker>>& all() { return idle_; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Worker>> idle_;
+};
 
 class Pass {
  public:
   Pass(const RouterSettings& settings, std::span<const float> biases, const Batch& batch,
-       Balancer* balancer, RoutingSink* sink, const Executor& executor)
-      : router_(without_gate(settings)),
+       std::span<const TokenRange> ranges, StepCollector* collector, RoutingSink* sink,
+       const Executor& executor)
+      : settings_(settings),
         biases_(biases),
         batch_(batch),
-        balancer_(balancer),
+        collector_(collector),
         sink_(sink),
-        executor_(executor) {
-    counts_.loads.resize(settings.routed_experts);
+        executor_(executor),
+        piece_tokens_(piece_tokens_for(settings.routed_experts, ranges)) {}
+
+  void run(const TokenRange& range) {
+    const std::size_t end = range.first + range.count,
+                      window_tokens = piece_tokens_ * pieces_in_window;
+    Window window(settings_, std::min(window_tokens, range.count));
+    for (std::size_t first = range.first; first < end; first += window_tokens) {
+      route_window(first, std::min(window_tokens, end - first), window);
+    }
   }
 
-  PassCounts run() {
-    const std::size_t piece =
-        std::clamp<std::size_t>(piece_scores / biases_.size(), 1, piece_tokens_max);
-    const std::size_t window = piece * pieces_in_window;
-    const std::size_t tokens = batch_.logits.tokens();
-    for (std::size_t first = 0; first < tokens; first += window) {
-      const std::size_t count = std::min(window, tokens - first);
-      StageClock clock;
-      batch_.logits.open_window(first, count, executor_);
-      clock.lap(counts_.times.read);
-      route_window(first, count, piece);
+  /// What all threads have counted; merges what they have collected. Once, at the end.
+  PassCounts counts() {
+    PassCounts counts{
+        .loads = std::vector<std::int64_t>(settings_.routed_experts), .observed = {}, .times = {}};
+    counts.observed = counts.loads;
+    StageClock clock;
+    for (auto& worker : workers_.all()) {
+      for (std::size_t j = 0; j < counts.loads.size(); ++j) {
+        counts.loads[j] += worker->loads[j];
+        counts.observed[j] += worker->loads[j] - worker->unobserved[j];
+      }
+      counts.valid += worker->valid;
+      counts.not_finite += worker->not_finite;
+      if (worker->collector != nullptr) collector_->merge(*worker->collector);
     }
-    return std::move(counts_);
+    clock.lap(times_.balance);
+    counts.times = times_;
+    return counts;
   }
 
  private:
-  void route_window(std::size_t first, std::size_t count, std::size_t piece_tokens) {
-    std::vector<Piece> pieces;
-    for (std::size_t done = 0; done < count; done += piece_tokens) {
-      pieces.push_back({first + done, std::min(piece_tokens, count - done), {}, {}});
-    }
-    StageTimes together;
+  void route_window(std::size_t first, std::size_t count, Window& window) {
+    StageClock clock;
+    batch_.logits.open_window(first, count, executor_);
+    clock.lap(times_.read);
+    const std::size_t pieces = (count + piece_tokens_ - 1) / piece_tokens_;
     double wall = 0.0;
-    StageClock clock;
-    executor_.for_each(pieces.size(), [&](std::size_t i) { route_piece(pieces[i]); });
+    executor_.for_each(pieces, [&](std::size_t i) {
+      const std::size_t begin = i * piece_tokens_;
+      run_piece(first, begin, std::min(piece_tokens_, count - begin), window);
+    });
     clock.lap(wall);
-    for (const Piece& piece : pieces) together += piece.times;
-    counts_.times += together.scaled_to(wall);
-    for (const Piece& piece : pieces) close_piece(piece);
+    times_ += times_of_workers().scaled_to(wall);
+    if (sink_ == nullptr) return;
+    sink_->take(window.indices.view().block(0, count), window.weights.view().block(0, count),
+                std::span(window.cutoffs).first(window.cutoffs.empty() ? 0 : count));
+    clock.lap(times_.write);
   }
 
-  void route_piece(Piece& piece) const {
+  void run_piece(std::size_t window_first, std::size_t begin, std::size_t count, Window& window) {
+    auto worker = workers_.take(
+        [&] { return std::make_unique<Worker>(settings_, piece_tokens_, collector_); });
+    const RoutedRows out{.indices = window.indices.view().block(begin, count),
+                         .weights = window.weights.view().block(begin, count),
+                         .cutoffs = std::span(window.cutoffs)
+                                        .subspan(window.cutoffs.empty() ? 0 : begin,
+                                                 window.cutoffs.empty() ? 0 : count),
+                         .finite = std::span(worker->finite).first(count)};
     StageClock clock;
-    Matrix<float> scratch;
-    const auto rows = batch_.logits.rows(piece.first, piece.count, scratch);
-    Matrix<float> logits(piece.count, rows.cols());
-    std::copy(rows.values().begin(), rows.values().end(), logits.values().begin());
-    clock.lap(piece.times.read);
-    piece.routing = router_.route(std::move(logits), biases_);
-    clock.lap(piece.times.route);
+    const auto logits = batch_.logits.rows(window_first + begin, count, worker->buffer);
+    clock.lap(worker->times.read);
+    worker->router.route(logits, biases_, out);
+    count_piece(*worker, out, valid_rows(window_first + begin, count));
+    clock.lap(worker->times.route);
+    if (worker->collector != nullptr) collect(*worker, out, window_first + begin);
+    clock.lap(worker->times.balance);
+    workers_.give_back(std::move(worker));
   }
 
-  std::span<const std::uint8_t> valid(const Piece& piece) const {
-    return batch_.valid.empty() ? batch_.valid : batch_.valid.subspan(piece.first, piece.count);
+  std::span<const std::uint8_t> valid_rows(std::size_t first, std::size_t count) const {
+    return batch_.valid.empty() ? batch_.valid : batch_.valid.subspan(first, count);
   }
 
-  void close_piece(const Piece& piece) {
-    const Routing<float>& routing = piece.routing;
-    StageClock clock;
-    count_assignments(routing.selection.indices, valid(piece), counts_.loads);
-    const auto observed = observed_rows(piece);
-    clock.lap(counts_.times.route);
-    if (balancer_ != nullptr) {
-      balancer_->observe({.scores = routing.scores,
-                          .cutoffs = routing.selection.cutoffs,
-                          .indices = routing.selection.indices,
-                          .valid = observed});
+  /// Loads, and which rows a balancer observes.
+  static void count_piece(Worker& worker, const RoutedRows& out,
+                          std::span<const std::uint8_t> valid) {
+    count_assignments(out.indices, valid, worker.loads);
+    worker.observed.assign(out.finite.begin(), out.finite.end());
+    for (std::size_t t = 0; t < out.finite.size(); ++t) {
+      const bool counts = valid.empty() || valid[t] != 0;
+      worker.valid += counts;
+      if (!counts) worker.observed[t] = 0;
+      if (!counts || out.finite[t] != 0) continue;
+      ++worker.not_finite;
+      for (const std::int32_t j : out.indices.row(t))
+        ++worker.unobserved[static_cast<std::size_t>(j)];
     }
-    clock.lap(counts_.times.balance);
-    if (sink_ != nullptr)
-      sink_->take(routing.selection.indices, routing.weights, routing.selection.cutoffs);
-    clock.lap(counts_.times.write);
   }
 
-  /// Valid and finite.
-  std::vector<std::uint8_t> observed_rows(const Piece& piece) {
-    std::vector<std::uint8_t> observed = piece.routing.finite;
-    const auto mask = valid(piece);
-    for (std::size_t t = 0; t < observed.size(); ++t) {
-      const bool counts = mask.empty() || mask[t] != 0;
-      counts_.valid += counts;
-      counts_.not_finite += counts && observed[t] == 0;
-      observed[t] = observed[t] != 0 && counts;
+  void collect(Worker& worker, const RoutedRows& out, std::size_t first) const {
+    const bool all = std::ranges::find(worker.observed, std::uint8_t{0}) == worker.observed.end();
+    const ScoreTile tile{.tokens = out.finite.size(),
+                         .experts = settings_.routed_experts,
+                         .scores = worker.router.scores(),
+                         .stride = worker.router.stride(),
+                         .cutoffs = out.cutoffs.data(),
+                         .observed = all ? nullptr : worker.observed.data()};
+    check_finite(tile, first);
+    worker.collector->observe(tile);
+  }
+
+  /// Scores of sigmoid and softmax are in [0, 1], so that a finite cutoff is enough.
+  void check_finite(const ScoreTile& tile, std::size_t first) const {
+    for (std::size_t t = 0; t < tile.tokens; ++t) {
+      if (tile.observed != nullptr && tile.observed[t] == 0) continue;
+      bool finite = std::isfinite(tile.cutoffs[t]);
+      if (settings_.score == ScoreFunction::logit) {
+        const std::span scores(tile.scores + t * tile.stride, tile.experts);
+        finite = finite && std::ranges::all_of(
+                               scores, [&](float s) { return std::isfinite(tile.cutoffs[t] - s); });
+      }
+      if (finite) continue;
+      throw std::invalid_argument("the cutoff of token " + std::to_string(first + t) +
+                                  " less a score is not finite; biases and scores must be smaller");
     }
-    return observed;
   }
 
-  Router<float> router_;
+  StageTimes times_of_workers() {
+    StageTimes times;
+    for (auto& worker : workers_.all()) {
+      times += worker->times;
+      worker->times = {};
+    }
+    return times;
+  }
+
+  const RouterSettings& settings_;
   std::span<const float> biases_;
   const Batch& batch_;
-  Balancer* balancer_;
+  StepCollector* collector_;
   RoutingSink* sink_;
   const Executor& executor_;
-  PassCounts counts_;
+  std::size_t piece_tokens_;
+  Workers workers_;
+  StageTimes times_;
 };
 
 }  // namespace
 
+PassCounts route_ranges(const RouterSettings& settings, std::span<const float> biases,
+                        const Batch& batch, std::span<const TokenRange> ranges,
+                        StepCollector* collector, RoutingSink* sink, const Executor& executor) {
+  Pass pass(settings, biases, batch, ranges, collector, sink, executor);
+  for (const TokenRange& range : ranges) pass.run(range);
+  return pass.counts();
+}
+
 PassCounts route_batch(const RouterSettings& settings, std::span<const float> biases,
-                       const Batch& batch, Balancer* balancer, RoutingSink* sink,
+                       const Batch& batch, StepCollector* collector, RoutingSink* sink,
                        const Executor& executor) {
-  return Pass(settings, biases, batch, balancer, sink, executor).run();
+  const TokenRange all{0, batch.logits.tokens()};
+  return route_ranges(settings, biases, batch, {&all, 1}, collector, sink, executor);
 }
 
 }  // namespace ballast::sim

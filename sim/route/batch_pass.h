@@ -4,12 +4,12 @@
 #include <span>
 #include <vector>
 
-#include "core/balancers/balancer.h"
 #include "core/executor.h"
 #include "core/matrix.h"
 #include "core/model/settings.h"
 #include "sim/route/logit_source.h"
 #include "sim/route/stage_times.h"
+#include "sim/route/step_collector.h"
 
 namespace ballast::sim {
 
@@ -33,18 +33,30 @@ class RoutingSink {
 /// What was counted in a pass over the batch.
 struct PassCounts {
   std::vector<std::int64_t> loads;  ///< assignments of valid tokens, `[experts]`
-  std::int64_t valid = 0;           ///< valid tokens
-  std::int64_t not_finite =
-      0;  ///< of these, with a score that is not finite; no balancer observes them
+  std::vector<std::int64_t>
+      observed;  ///< of these, of tokens whose scores are all finite: what balancers observe
+  std::int64_t valid = 0;       ///< valid tokens
+  std::int64_t not_finite = 0;  ///< of these, with a score that is not finite
   StageTimes times;
 };
 
-/// Routes every token of the batch under the same biases, as the core's Router does, to the bit.
-/// `balancer` (may be null) observes all of it, `sink` (may be null) gets the results. Nothing
-/// depends on the executor or on the size of windows and pieces. Memory: one window, some tens of
-/// MiB, besides what the balancer keeps.
+/// Tokens [first, first + count) of a batch.
+struct TokenRange {
+  std::size_t first, count;
+};
+
+/// Routes the tokens of some ranges of the batch under the same biases, as the core's Router does,
+/// to the bit. `collector` (may be null) observes the tokens that a balancer does, `sink` (may be
+/// null) gets the results. Nothing depends on the executor, or on the size of windows and pieces.
+/// Memory: some tens of MiB, besides the collector's. Throws std::invalid_argument when a required
+/// bias to observe is not finite.
+PassCounts route_ranges(const RouterSettings& settings, std::span<const float> biases,
+                        const Batch& batch, std::span<const TokenRange> ranges,
+                        StepCollector* collector, RoutingSink* sink, const Executor& executor);
+
+/// All tokens.
 PassCounts route_batch(const RouterSettings& settings, std::span<const float> biases,
-                       const Batch& batch, Balancer* balancer, RoutingSink* sink,
+                       const Batch& batch, StepCollector* collector, RoutingSink* sink,
                        const Executor& executor);
 
 }  // namespace ballast::sim

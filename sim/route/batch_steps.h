@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/balancers/balancer.h"
+#include "sim/route/batch_balancer.h"
 #include "sim/route/batch_pass.h"
 
 namespace ballast::sim {
@@ -21,6 +21,6 @@ struct BatchSteps {
 /// be null) gets the routing of the last step, so for one step that under the biases the balancer
 /// had at first. Throws what the balancer throws.
 BatchSteps iterate(const RouterSettings& settings, const Batch& batch, std::size_t steps,
-                   Balancer& balancer, RoutingSink* sink, const Executor& executor);
+                   BatchBalancer& balancer, RoutingSink* sink, const Executor& executor);
 
 }  // namespace ballast::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <span>
 
 #include "core/arithmetic/products.h"
 #include "sim/npy/npy_array.h"
@@ -30,36 +31,24 @@ class RowsFile {
   std::size_t rows() const { return array_.shape()[0]; }
   std::size_t cols() const { return array_.shape()[1]; }
 
-  void fetch(std::size_t first, std::size_t count) const {
-    array_.fetch(first * row_bytes(), count * row_bytes());
-  }
-  void release(std::size_t first, std::size_t count) const {
-    array_.release(first * row_bytes(), count * row_bytes());
-  }
-
-  MatrixView<const float> read(std::size_t first, std::size_t count, Matrix<float>& scratch) const {
-    if (array_.dtype() == "<f4" && array_.aligned<float>()) {
-      return {array_.at<float>(first * cols()), count, cols()};
-    }
-    if (scratch.rows() < count || scratch.cols() != cols()) scratch = Matrix<float>(count, cols());
-    const MatrixView<float> out(scratch.data(), count, cols());
+  MatrixView<const float> read(std::size_t first, std::size_t count, RowBuffer& buffer) const {
+    const std::size_t values = count * cols();
+    if (buffer.values.size() < values) buffer.values.resize(values);
     if (array_.dtype() == "<f4") {
-      const char* const bytes = array_.at<char>(first * row_bytes());
-      std::copy_n(bytes, count * row_bytes(), reinterpret_cast<char*>(out.data()));
+      array_.read(first * cols() * sizeof(float), values * sizeof(float), buffer.values.data());
     } else {
-      widen(array_.at<unsigned char>(first * row_bytes()), out.values());
+      if (buffer.halves.size() < values) buffer.halves.resize(values);
+      array_.read(first * cols() * 2, values * 2, buffer.halves.data());
+      widen(std::span(buffer.halves).first(values), buffer.values);
     }
-    return out;
+    return {buffer.values.data(), count, cols()};
   }
 
  private:
-  std::size_t row_bytes() const { return cols() * (array_.dtype() == "<f4" ? 4 : 2); }
-
   /// bf16 is the upper half of fp32.
-  static void widen(const unsigned char* halves, std::span<float> out) {
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      const std::uint32_t bits = static_cast<std::uint32_t>(halves[2 * i] | halves[2 * i + 1] << 8);
-      out[i] = std::bit_cast<float>(bits << 16);
+  static void widen(std::span<const std::uint16_t> halves, std::span<float> out) {
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      out[i] = std::bit_cast<float>(static_cast<std::uint32_t>(halves[i]) << 16);
     }
   }
 
@@ -74,33 +63,27 @@ class LogitsFile final : public LogitSource {
   std::size_t tokens() const override { return file_.rows(); }
   std::size_t experts() const override { return file_.cols(); }
 
-  void open_window(std::size_t first, std::size_t count, const Executor&) override {
-    file_.release(window_first_, window_count_);
-    window_first_ = first;
-    window_count_ = count;
-  }
+  void open_window(std::size_t, std::size_t, const Executor&) override {}
   MatrixView<const float> rows(std::size_t first, std::size_t count,
-                               Matrix<float>& scratch) const override {
-    file_.fetch(first, count);
-    return file_.read(first, count, scratch);
+                               RowBuffer& buffer) const override {
+    return file_.read(first, count, buffer);
   }
 
  private:
   RowsFile file_;
-  std::size_t window_first_ = 0, window_count_ = 0;
 };
 
 class LogitsOfHidden final : public LogitSource {
  public:
   LogitsOfHidden(const std::string& hidden_path, const std::string& gate_path)
-      : hidden_(hidden_path, "cannot read the hidden states", "(tokens, hidden)"),
-        gate_file_(gate_path, "cannot read the gate", "(experts, hidden)") {
-    if (gate_file_.cols() != hidden_.cols() || gate_file_.rows() == 0) {
-      gate_file_.array().refuse(
-          "its shape is " + shape_text(gate_file_.array().shape()),
+      : hidden_(hidden_path, "cannot read the hidden states", "(tokens, hidden)") {
+    const RowsFile gate(gate_path, "cannot read the gate", "(experts, hidden)");
+    if (gate.cols() != hidden_.cols() || gate.rows() == 0) {
+      gate.array().refuse(
+          "its shape is " + shape_text(gate.array().shape()),
           "(experts, " + std::to_string(hidden_.cols()) + ") would go with " + hidden_path);
     }
-    gate_ = gate_file_.read(0, gate_file_.rows(), gate_scratch_);
+    gate_ = gate.read(0, gate.rows(), gate_buffer_);
   }
 
   std::size_t tokens() const override { return hidden_.rows(); }
@@ -108,23 +91,20 @@ class LogitsOfHidden final : public LogitSource {
 
   void open_window(std::size_t first, std::size_t count, const Executor& executor) override {
     window_first_ = first;
-    if (logits_.rows() < count) logits_ = Matrix<float>(count, experts());
-    hidden_.fetch(first, count);
-    arithmetic::multiply_transposed<float>(hidden_.read(first, count, hidden_scratch_), gate_,
+    logits_.resize(std::max(logits_.size(), count * experts()));
+    arithmetic::multiply_transposed<float>(hidden_.read(first, count, hidden_buffer_), gate_,
                                            {logits_.data(), count, experts()}, executor);
-    hidden_.release(first, count);
   }
-  MatrixView<const float> rows(std::size_t first, std::size_t count,
-                               Matrix<float>&) const override {
-    return logits_.view().block(first - window_first_, count);
+  MatrixView<const float> rows(std::size_t first, std::size_t count, RowBuffer&) const override {
+    return {logits_.data() + (first - window_first_) * experts(), count, experts()};
   }
 
  private:
-  RowsFile hidden_, gate_file_;
-  Matrix<float> gate_scratch_, hidden_scratch_;
+  RowsFile hidden_;
+  RowBuffer gate_buffer_, hidden_buffer_;
   MatrixView<const float> gate_;
   std::size_t window_first_ = 0;
-  Matrix<float> logits_;
+  std::vector<float> logits_;
 };
 
 }  // namespace

@@ -1,13 +1,21 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/executor.h"
 #include "core/matrix.h"
 
 namespace ballast::sim {
+
+/// Where rows are read to; it grows as needed.
+struct RowBuffer {
+  std::vector<float> values;
+  std::vector<std::uint16_t> halves;
+};
 
 /// The router logits of a batch, `[tokens, experts]`, which may be larger than memory: they are
 /// visited in order, window by window, and inside a window by several threads at once.
@@ -20,10 +28,10 @@ class LogitSource {
   /// Makes the window of rows [first, first + count) the current one; what the last one took is
   /// given back.
   virtual void open_window(std::size_t first, std::size_t count, const Executor& executor) = 0;
-  /// Rows [first, first + count) of the current window, either in place or in `scratch`, whose size
-  /// is adapted. Safe on several threads at once, each with a scratch of its own.
+  /// Rows [first, first + count) of the current window, either in place or in `buffer`. Safe on
+  /// several threads at once, each with a buffer of its own.
   virtual MatrixView<const float> rows(std::size_t first, std::size_t count,
-                                       Matrix<float>& scratch) const = 0;
+                                       RowBuffer& buffer) const = 0;
 };
 
 /// Logits from a .npy file `[tokens, experts]` of fp32, or of bf16 as the upper halves of fp32 in

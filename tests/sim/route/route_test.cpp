@@ -5,8 +5,8 @@
 #include <limits>
 #include <memory>
 
-#include "core/balancers/no_balancer.h"
 #include "core/balancers/quantile_balancer.h"
+#include "core/balancers/sign_balancer.h"
 #include "core/metrics/moe_metrics.h"
 #include "core/model/router.h"
 #include "tests/core/support/bits.h"
@@ -167,6 +167,68 @@ TEST_F(Route, GivesTheBitsOfTheCoresRouterAndBalancerOnAnyNumberOfThreads) {
     q.quantile.estimator = QuantileEstimatorKind::histogram;
     expect_oracle(q, plus(files_of(q), {"--threads", threads}));
   }
+}
+
+TEST_F(Route, FindsExactQuantilesThatASampleOfTheBatchMisses) {
+  // All that matters is in a stretch of tokens between two runs of the sample.
+  Question q{.logits = random_matrix<float>(9000, 6, 20, 0.01), .biases = linear_biases(6)};
+  for (std::size_t t = 0; t < 9000; ++t) q.logits(t, t % 6) += t > 5200 && t < 5400 ? 9.0f : 1.0f;
+  for (std::size_t t = 300; t < 560; ++t) {
+    for (float& z : q.logits.row(t)) z = 4.0f * z - 3.0f;
+  }
+  q.quantile.estimator = QuantileEstimatorKind::exact;
+  for (const std::size_t k : {1, 3, 5}) {
+    q.router.top_k = k;
+    expect_oracle(
+        q, plus(files_of(q), {"--balancer", "quantile:exact", "--threads", "3", "--steps", "1"}));
+  }
+}
+
+TEST_F(Route, GivesTheSameForManyExperts) {
+  Question q{.logits = random_matrix<float>(700, 256, 21), .biases = linear_biases(256)};
+  q.router.top_k = 8;
+  expect_oracle(q, plus(files_of(q), {"--threads", "2"}));
+  q.router.score = ScoreFunction::logit;
+  expect_oracle(q, plus(files_of(q), {"--threads", "2", "--score", "logit"}));
+}
+
+TEST_F(Route, MovesBiasesByLoadsAsTheSignBalancerDoes) {
+  const auto logits = random_matrix<float>(300, 12, 22);
+  const auto biases = linear_biases(12);
+  SignBalancer balancer(12, {.rate = 0.01});
+  balancer.set_biases(biases);
+  const auto routing =
+      Router<float>({.hidden = 1, .routed_experts = 12, .top_k = 3}).route(logits, biases);
+  balancer.observe({.scores = routing.scores,
+                    .cutoffs = routing.selection.cutoffs,
+                    .indices = routing.selection.indices,
+                    .valid = {}});
+  balancer.end_step(true);
+  const auto outcome = run_route({write("logits.npy", bytes_of(logits)), "--bias",
+                                  write("bias.npy", bytes_of(biases)), "--top-k", "3", "--balancer",
+                                  "sign:0.01", "--out", path("out")});
+  EXPECT_EQ(outcome.code, ExitCode::pass) << outcome.err;
+  EXPECT_EQ(bits(npy_values<float>(read("out/biases.npy"), "<f4", "(12,)", 12)),
+            bits(balancer.biases()));
+}
+
+TEST_F(Route, LimitsTokensToTheirBestGroupsAsTheRouterDoes) {
+  const auto logits = random_matrix<float>(300, 16, 23);
+  const auto routing =
+      Router<float>(
+          {.hidden = 1, .routed_experts = 16, .top_k = 3, .groups = {.count = 4, .chosen = 2}})
+          .route(logits, std::vector<float>(16));
+  const auto file = write("logits.npy", bytes_of(logits));
+  const auto outcome = run_route(
+      {file, "--top-k", "3", "--groups", "4,2", "--balancer", "sign:0.01", "--out", path("out")});
+  EXPECT_EQ(outcome.code, ExitCode::pass) << outcome.err;
+  const auto indices = npy_values<std::int32_t>(read("out/indices.npy"), "<i4", "(300, 3)", 900);
+  EXPECT_TRUE(std::ranges::equal(indices, routing.selection.indices.values()));
+  expect_refusal({file, "--top-k", "3", "--groups", "4,2"}, ExitCode::usage,
+                 "quantiles need cutoffs");
+  expect_refusal({file, "--top-k", "3", "--groups", "5,2"}, ExitCode::usage,
+                 "--groups: 16 experts do not make 5 groups");
+  expect_refusal({file, "--top-k", "3", "--groups", "4;2"}, ExitCode::usage, "G,T such as 8,4");
 }
 
 TEST_F(Route, GivesTheSameForEveryScoreAndWeighting) {

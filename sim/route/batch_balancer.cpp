@@ -1,0 +1,134 @@
+#include "sim/route/batch_balancer.h"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+
+#include "core/balancers/quantile_balancer.h"
+#include "core/state.h"
+
+namespace ballast::sim {
+namespace {
+
+/// Up to here a batch is kept whole rather than sampled.
+constexpr std::size_t small_batch = 8192;
+/// The sample: runs of tokens that are spread evenly, since each run is cheap to read.
+constexpr std::size_t sample_runs = 32;
+constexpr std::size_t sample_run_tokens = 64;
+
+/// floor(q), q = m k / E: the position of the wanted r among the m values of an expert.
+std::int64_t position(std::int64_t tokens, const RouterSettings& router) {
+  return tokens * static_cast<std::int64_t>(router.top_k) /
+         static_cast<std::int64_t>(router.routed_experts);
+}
+
+}  // namespace
+
+BatchBalancer::BatchBalancer(const BalancerChoice& choice, const RouterSettings& router,
+                             std::vector<float> biases)
+    : choice_(choice), router_(router), biases_(std::move(biases)) {
+  make_balancer(choice, router);  // which checks
+  const bool by_cutoffs =
+      choice.kind == BalancerChoice::Kind::exact || choice.kind == BalancerChoice::Kind::histogram;
+  if (by_cutoffs && router.groups.limit()) {
+    throw std::invalid_argument(
+        "quantiles need cutoffs, which there are none of with groups; sign:RATE or none would do");
+  }
+}
+
+PassCounts BatchBalancer::step(const Batch& batch, RoutingSink* sink, const Executor& executor) {
+  switch (choice_.kind) {
+    case BalancerChoice::Kind::exact:
+      return step_exactly(batch, sink, executor);
+    case BalancerChoice::Kind::histogram:
+      return step_by_histogram(batch, sink, executor);
+    default:
+      return step_by_loads(batch, sink, executor);
+  }
+}
+
+PassCounts BatchBalancer::step_by_loads(const Batch& batch, RoutingSink* sink,
+                                        const Executor& executor) {
+  auto counts = route_batch(router_, biases_, batch, nullptr, sink, executor);
+  if (choice_.kind == BalancerChoice::Kind::none) return counts;
+  StageClock clock;
+  const auto balancer = make_balancer(choice_, router_);
+  balancer->set_biases(biases_);
+  StateDict state;
+  balancer->save(state, "");
+  state.put("counts", counts.observed);
+  balancer->load(state, "");
+  balancer->end_step(true);
+  std::ranges::copy(balancer->biases(), biases_.begin());
+  clock.lap(counts.times.balance);
+  return counts;
+}
+
+PassCounts BatchBalancer::step_by_histogram(const Batch& batch, RoutingSink* sink,
+                                            const Executor& executor) {
+  CollectorOf collector(HistogramCounts(biases_.size(), HistogramRange(biases_, choice_.bins)));
+  auto counts = route_batch(router_, biases_, batch, &collector, sink, executor);
+  StageClock clock;
+  if (collector.core.tokens() > 0) set(collector.core.estimate(router_.top_k));
+  clock.lap(counts.times.balance);
+  return counts;
+}
+
+PassCounts BatchBalancer::step_exactly(const Batch& batch, RoutingSink* sink,
+                                       const Executor& executor) {
+  double before = 0.0, after = 0.0;
+  StageClock clock;
+  CollectorOf collector(BracketedQuantile(brackets(batch, executor)));
+  clock.lap(before);
+  auto counts = route_batch(router_, biases_, batch, &collector, sink, executor);
+  clock = {};
+  if (collector.core.tokens() > 0) set(exact_estimate(collector.core, batch, executor));
+  clock.lap(after);
+  counts.times.balance += before + after;
+  return counts;
+}
+
+Brackets BatchBalancer::brackets(const Batch& batch, const Executor& executor) const {
+  const std::size_t tokens = batch.logits.tokens();
+  if (tokens <= small_batch) return open_brackets(biases_.size());
+  CollectorOf sample(BracketedQuantile(open_brackets(biases_.size())));
+  std::vector<TokenRange> ranges;
+  for (std::size_t run = 0; run < sample_runs; ++run) {
+    ranges.push_back({(tokens - sample_run_tokens) * run / (sample_runs - 1), sample_run_tokens});
+  }
+  route_ranges(router_, biases_, batch, ranges, &sample, nullptr, executor);
+  if (sample.core.tokens() == 0) return open_brackets(biases_.size());
+  const auto all = static_cast<std::int64_t>(tokens);
+  return brackets_from_sample(sample.core, biases_.size(), position(all, router_), all);
+}
+
+std::vector<double> BatchBalancer::exact_estimate(BracketedQuantile& found, const Batch& batch,
+                                                  const Executor& executor) const {
+  const std::int64_t wanted = position(found.tokens(), router_);
+  std::vector<double> estimate(biases_.size());
+  std::vector<std::size_t> missing;
+  for (std::size_t j = 0; j < estimate.size(); ++j) {
+    if (found.has(j, wanted)) {
+      estimate[j] = static_cast<double>(found.value(j, wanted));
+    } else {
+      missing.push_back(j);
+    }
+  }
+  if (missing.empty()) return estimate;
+  const std::vector<std::int64_t> positions(missing.size(), wanted);
+  CollectorOf collector(PooledQuantile(missing, positions));
+  while (!collector.core.done()) {
+    route_batch(router_, biases_, batch, &collector, nullptr, executor);
+    collector.core.end_round();
+  }
+  const auto values = collector.core.values();
+  for (std::size_t i = 0; i < missing.size(); ++i)
+    estimate[missing[i]] = static_cast<double>(values[i]);
+  return estimate;
+}
+
+void BatchBalancer::set(std::span<const double> estimate) {
+  if (const auto moved = centred_biases(estimate)) biases_ = *moved;
+}
+
+}  // namespace ballast::sim

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/balancers/score_tile.h"
+#include "core/matrix.h"
+#include "core/model/settings.h"
+
+namespace ballast::sim {
+
+/// Where the routing of some tokens goes, `[tokens, top_k]`, `[tokens, top_k]` and `[tokens]`.
+struct RoutedRows {
+  MatrixView<std::int32_t> indices;
+  MatrixView<float> weights;
+  std::span<float> cutoffs;        ///< empty when there are none
+  std::span<std::uint8_t> finite;  ///< 1 for rows in which every score is finite
+};
+
+/// Routes a tile of tokens after the other as Router::route does, to the bit, in buffers that stay:
+/// one for each thread.
+class TileRouter {
+ public:
+  TileRouter(const RouterSettings& settings, std::size_t tokens_max);
+
+  /// The scores stay readable until the next call; with groups, which have no cutoffs, there are
+  /// none.
+  void route(MatrixView<const float> logits, std::span<const float> biases, const RoutedRows& out);
+
+  const float* scores() const { return scores_.get(); }
+  std::size_t stride() const { return stride_; }
+
+ private:
+  void route_groups(MatrixView<const float> logits, std::span<const float> biases,
+                    const RoutedRows& out);
+
+  RouterSettings settings_;
+  std::size_t stride_;
+  std::unique_ptr<float[]> scores_;
+  std::vector<float> gates_, scratch_;
+  std::vector<std::int32_t> index_scratch_;
+};
+
+}  // namespace ballast::sim
