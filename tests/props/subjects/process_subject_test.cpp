@@ -207,6 +207,7 @@ TEST_F(ProcessSubjectTest, ASignalThatEndsUsEndsTheChildrenFirst) {
   const std::string note = testing::TempDir() + "/ballast_child_" + std::to_string(getpid());
   const pid_t us = fork();
   if (us == 0) {
+    signal(SIGINT, SIG_DFL);  // whoever started the tests may have it ignored
     end_children_on_signals();
     // It ignores what a child may ignore, and that its stdin closes.
     const ChildProcess stubborn("trap '' INT TERM HUP; echo $$ > '" + note + "'; while :; do sleep 1; done", 4096);

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "tests/sim/command/run_command.h"
 
 namespace ballast::sim {
@@ -76,12 +78,13 @@ TEST_F(RunProcess, LeavesNothingOnAFullDiskAndShowsTheVerdictAllTheSame) {
 
 /// Starts the command with these arguments, waits until `shown` has come from it, sends the signal,
 /// and returns the status that waitpid gives. (A shell would have its background jobs ignore
-/// SIGINT.)
+/// SIGINT, and so may whoever started the tests.)
 int status_after_signal(const Names& arguments, const std::string& shown, int signal) {
   int ends[2];
   if (pipe(ends) != 0) return -1;
   const pid_t child = fork();
   if (child == 0) {
+    std::signal(signal, SIG_DFL);
     dup2(ends[1], STDOUT_FILENO);
     std::vector<char*> words = {const_cast<char*>("ballast")};
     for (const auto& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
