@@ -449,12 +449,12 @@ class Shrinker {
 
   void simplify_rows() {
     for (std::size_t i = 0; i < best_.history.size(); ++i) {
-      const auto* forward = std::get_if<Forward>(&best_.history[i]);
-      if (forward == nullptr) continue;
-      for (std::size_t t = 0; t < forward->logits.rows() && left_ > 0; ++t) {
-        const auto& logits = std::get<Forward>(best_.history[i]).logits;
-        if (accept_row(i, t, std::vector<float>(logits.cols()))) continue;
-        const std::vector<float> row(logits.row(t).begin(), logits.row(t).end());
+      if (!std::holds_alternative<Forward>(best_.history[i])) continue;
+      // Asked for anew each time: what is accepted replaces the whole case.
+      const auto logits = [&]() -> auto& { return std::get<Forward>(best_.history[i]).logits; };
+      for (std::size_t t = 0; t < logits().rows() && left_ > 0; ++t) {
+        if (accept_row(i, t, std::vector<float>(logits().cols()))) continue;
+        const std::vector<float> row(logits().row(t).begin(), logits().row(t).end());
         if (!has_nan(row)) accept_row(i, t, ranks_of(row));
       }
     }
