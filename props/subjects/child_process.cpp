@@ -177,7 +177,34 @@ void exchange_group(pid_t from, pid_t to) {
   }
 }
 
+constexpr std::array ending_signals = {SIGINT, SIGTERM, SIGHUP};
+std::atomic<int> being_started;
+
+/// While it lives, no signal ends this process between the start of a child and its entry in the groups that
+/// live: this thread gets none, and a handler in another one waits.
+class StartOfChild {
+ public:
+  StartOfChild() {
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (const int signal : ending_signals) sigaddset(&ending, signal);
+    pthread_sigmask(SIG_BLOCK, &ending, &before_);
+    ++being_started;
+  }
+  ~StartOfChild() {
+    --being_started;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  StartOfChild(const StartOfChild&) = delete;
+  StartOfChild& operator=(const StartOfChild&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 void end_children_and_self(int signal) {
+  while (being_started.load() > 0) {
+  }
   for (const std::atomic<pid_t>& group : live_groups) {
     if (const pid_t pid = group.load(); pid > 0) kill(-pid, SIGKILL);
   }
@@ -217,8 +244,11 @@ ChildProcess::ChildProcess(const std::string& command, std::size_t line_bytes_ma
   set_nonblocking(in.write);
   set_nonblocking(out.read);
   set_nonblocking(err.read);
-  pid_ = spawn_shell(command, SpawnStreams(in.read, out.write, err.write));
-  exchange_group(0, pid_);
+  {
+    const StartOfChild guard;
+    pid_ = spawn_shell(command, SpawnStreams(in.read, out.write, err.write));
+    exchange_group(0, pid_);
+  }
   stdin_ = std::move(in.write);
   stdout_ = std::move(out.read);
   stderr_ = std::move(err.read);
@@ -353,7 +383,7 @@ void end_children_on_signals() {
   struct sigaction action {};
   action.sa_handler = end_children_and_self;
   action.sa_flags = static_cast<int>(SA_RESETHAND);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : ending_signals) {
     struct sigaction before {};
     // One that is ignored (nohup) stays so.
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL) sigaction(signal, &action, nullptr);
