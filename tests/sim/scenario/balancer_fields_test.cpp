@@ -11,7 +11,7 @@ namespace {
 Scenario scenario_with(const std::vector<std::string>& assignments, const std::string& text = "{}") {
   std::vector<Override> overrides;
   for (const auto& assignment : assignments) overrides.push_back(parse_override(assignment).value());
-  return parse_scenario(text, "x.json", overrides).front();
+  return parse_scenario(text, "x.json", overrides).common;
 }
 
 std::string error_with(const std::vector<std::string>& assignments, const std::string& text = "{}") {
