@@ -10,6 +10,7 @@
 #include "props/command/check.h"
 #include "props/command/laws.h"
 #include "sim/command/dispatch.h"
+#include "sim/command/replay.h"
 #include "sim/command/route.h"
 #include "sim/command/run.h"
 #include "sim/command/stats.h"
@@ -54,6 +55,7 @@ int main(int count, char** words) {
   using namespace ballast::sim;
   const std::array verbs = {
       Verb{"run", "simulate a scenario and judge it", run},
+      Verb{"replay", "run a recording again, and name the first difference", replay},
       Verb{"check", "hold a router, balancer or collector against the laws", check},
       Verb{"laws", "list the laws", laws},
       Verb{"route", "one batch of scores: choices, weights, loads, next biases", route},

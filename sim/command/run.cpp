@@ -1,25 +1,25 @@
 #include "sim/command/run.h"
 
-#include <algorithm>
 #include <boost/program_options/value_semantic.hpp>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "sim/command/options.h"
 #include "sim/command/run_view.h"
-#include "sim/input_error.h"
+#include "sim/command/scenario_options.h"
 #include "sim/output/output_directory.h"
 #include "sim/output/run_json.h"
 #include "sim/output/run_results.h"
+#include "sim/replay/recorder.h"
+#include "sim/replay/recording_file.h"
 #include "sim/scenario/embedded.h"
 #include "sim/scenario/memory.h"
 #include "sim/scenario/scenario_file.h"
 #include "sim/simulation/side_by_side.h"
 #include "sim/simulation/verdict.h"
-#include "sim/text/printable.h"
 #include "sim/text/progress.h"
 #include "sim/usage_error.h"
 
@@ -28,8 +28,6 @@ namespace ballast::sim {
 namespace po = boost::program_options;
 
 namespace {
-
-constexpr std::int64_t most_threads = 1024;
 
 constexpr const char* introduction = R"(Usage: ballast run [OPTION...] [SCENARIO]
 
@@ -44,6 +42,9 @@ constexpr const char* explanation = R"(
 (a line a step), diagnostics.jsonl (a line a log interval), eval.jsonl (a line
 an evaluation) and summary.json; with variants, a folder of these for each, and
 scenario.json and summary.json of all. DIR appears whole at the end, or not.
+--record keeps every choice, weight and bias, so that 'ballast replay' can hold
+another build or machine against this run: about 3 bytes for each expert that a
+token chooses. It changes no result.
 
 Exit codes: 0 every expectation holds; 1 one failed; 2 unknown: nothing was
 expected, or there was nothing to judge by; 3 usage, --set included; 4 bad
@@ -55,6 +56,7 @@ Examples:
   ballast run my.json --set training.steps=300 --set balancer.kind=none
   ballast run my.json --seed 7 --out results
   ballast run my.json --json | jq .verdict
+  ballast run my.json --record my.recording
   ballast run --dry-run > my.json    # the quickstart, to begin a scenario from
 )";
 
@@ -62,6 +64,7 @@ struct RunOptions {
   std::optional<std::string> file = std::nullopt;
   std::vector<Override> overrides = {};
   std::optional<std::string> out = std::nullopt;
+  std::optional<std::string> record = std::nullopt;
   std::size_t threads = 1;
   bool json = false;
   bool dry_run = false;
@@ -77,6 +80,8 @@ po::options_description shown_options() {
                       "set a field, in all variants; may be repeated")(
       "seed", po::value<std::string>()->value_name("N"), "the same as --set seed=N")(
       "out", po::value<std::string>()->value_name("DIR"), "write the results into a new directory")(
+      "record", po::value<std::string>()->value_name("FILE"),
+      "write a recording into a new file, for 'ballast replay'")(
       "threads", po::value<std::int64_t>()->value_name("N"),
       "default: all processors; changes no result")("json", "print the summary as JSON, no tables")(
       "dry-run", "print the complete scenario, run nothing")("help", "print this text");
@@ -91,84 +96,75 @@ OptionSet options_and_file() {
 }
 
 std::optional<std::string> scenario_file(const po::variables_map& given) {
-  if (!given.contains("scenario")) return std::nullopt;
-  const auto& files = given["scenario"].as<std::vector<std::string>>();
-  if (files.size() > 1) {
-    throw UsageError("there are " + std::to_string(files.size()) + " scenario files, '" + files[0] +
-                     "' and '" + files[1] +
-                     "' among them; give one, and compare settings by its variants");
-  }
-  if (files.front().empty())
-    throw UsageError("the name of the scenario file is empty; leave it out for the quickstart");
-  return files.front();
-}
-
-Override override_of(const std::string& assignment) {
-  if (!is_utf8(assignment))
-    throw UsageError("--set " + assignment + ": this is not UTF-8; a scenario is");
-  if (auto parsed = parse_override(assignment)) return *parsed;
-  throw UsageError("--set " + assignment + ": this is no path and value; write them as in " +
-                   "--set training.steps=50");
-}
-
-/// In the order of the command line, where the last word counts; --seed after all.
-std::vector<Override> overrides(const po::variables_map& given) {
-  std::vector<Override> all;
-  if (given.contains("set")) {
-    for (const auto& assignment : given["set"].as<std::vector<std::string>>()) {
-      all.push_back(override_of(assignment));
-    }
-  }
-  if (given.contains("seed")) {
-    all.push_back({.path = "seed", .value = given["seed"].as<std::string>(), .where = "--seed"});
-  }
-  return all;
-}
-
-std::size_t thread_count(const po::variables_map& given) {
-  const std::int64_t threads =
-      given.contains("threads")
-          ? given["threads"].as<std::int64_t>()
-          : std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, most_threads);
-  if (threads >= 1 && threads <= most_threads) return static_cast<std::size_t>(threads);
-  throw UsageError("--threads " + std::to_string(threads) + ": this is not within 1.." +
-                   std::to_string(most_threads));
+  const std::string file =
+      only_file(given, "scenario", "give one, and compare settings by its variants");
+  return file.empty() ? std::nullopt : std::optional(file);
 }
 
 RunOptions read_options(Arguments arguments) {
   const auto given = parse_options(options_and_file(), arguments);
   if (given.contains("help")) return {.help = true};
   RunOptions options{.file = scenario_file(given),
-                     .overrides = overrides(given),
+                     .overrides = overrides_of(given),
                      .out = std::nullopt,
-                     .threads = thread_count(given),
+                     .record = std::nullopt,
+                     .threads = count_option(given, "threads", most_threads, processors()),
                      .json = given.contains("json"),
                      .dry_run = given.contains("dry-run")};
   if (given.contains("out")) options.out = given["out"].as<std::string>();
-  if (options.out && options.dry_run) {
-    throw UsageError(
-        "--dry-run runs nothing, so there is nothing to write by --out; leave one of them out");
+  if (given.contains("record")) options.record = given["record"].as<std::string>();
+  if (options.dry_run && (options.out || options.record)) {
+    throw UsageError("--dry-run runs nothing, so there is nothing to write by " +
+                     std::string(options.out ? "--out" : "--record") + "; leave one of them out");
   }
   return options;
 }
 
-/// What the command line set wrongly is its own fault, not that of the file.
 ScenarioFile read_scenario(const RunOptions& options) {
-  try {
-    return options.file ? load_scenario(*options.file, options.overrides)
+  ScenarioFile file;
+  blaming_overrides(options.overrides, [&] {
+    file = options.file ? load_scenario(*options.file, options.overrides)
                         : parse_scenario(quickstart_text(), options.origin(), options.overrides);
-  } catch (const InputError& error) {
-    const auto is_there = [&](const Override& each) { return each.where == error.fault().where; };
-    if (std::ranges::any_of(options.overrides, is_there)) throw UsageError(error.what());
-    throw;
-  }
+  });
+  return file;
 }
 
-void simulate(SideBySide& side_by_side, RunView* view, std::ostream& err) {
+/// A recording of the runs, if one is wanted.
+class OptionalRecording {
+ public:
+  OptionalRecording(const std::optional<std::string>& name, const ScenarioFile& file,
+                    std::span<const Scenario> scenarios) {
+    if (!name) return;
+    writer_.emplace(*name, file);
+    recorders_.emplace(scenarios);
+    observers_ = recorders_->observers();
+  }
+
+  std::span<RunObserver* const> observers() const { return observers_; }
+  /// After each step of all runs.
+  void write_step() {
+    if (writer_) writer_->write(recorders_->take());
+  }
+  void finish(const std::vector<const Simulation*>& runs) {
+    if (!writer_) return;
+    writer_->write(Recorders::ends(runs));
+    writer_->commit();
+  }
+
+ private:
+  std::optional<RecordingWriter> writer_;
+  std::optional<Recorders> recorders_;
+  std::vector<RunObserver*> observers_;
+};
+
+void simulate(SideBySide& side_by_side, OptionalRecording& recording, RunView* view,
+              std::ostream& err) {
   Progress progress(err, side_by_side.steps(), "step");
   progress.show(0);
+  recording.write_step();
   for (std::size_t step = 1; step <= side_by_side.steps(); ++step) {
     side_by_side.advance_to(step);
+    recording.write_step();
     if (view != nullptr && view->is_due(step)) {
       progress.clear();
       view->show_step(step);
@@ -209,11 +205,12 @@ ExitCode run(Arguments arguments, std::ostream& out, std::ostream& err) {
     directory.emplace(*options.out);
   }
 
-  SideBySide side_by_side(scenarios, options.threads);
+  OptionalRecording recording(options.record, file, scenarios);
+  SideBySide side_by_side(scenarios, options.threads, recording.observers());
   const auto runs = side_by_side.runs();
   RunView view(out, file, runs);
   if (!options.json) view.show_start();
-  simulate(side_by_side, options.json ? nullptr : &view, err);
+  simulate(side_by_side, recording, options.json ? nullptr : &view, err);
 
   // Shown before it is written: a full disk shall not take the verdict as well.
   if (options.json) {
@@ -221,6 +218,7 @@ ExitCode run(Arguments arguments, std::ostream& out, std::ostream& err) {
   } else {
     view.show_end();
   }
+  recording.finish(runs);
   if (directory) write_results(*directory, file, runs);
   return exit_code(overall(judge(runs)));
 }

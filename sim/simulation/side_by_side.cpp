@@ -6,14 +6,17 @@
 
 namespace ballast::sim {
 
-SideBySide::SideBySide(std::span<const Scenario> scenarios, std::size_t threads) : pool_(threads) {
+SideBySide::SideBySide(std::span<const Scenario> scenarios, std::size_t threads,
+                       std::span<RunObserver* const> observers)
+    : pool_(threads) {
   // Whole runs are the better pieces to share out when there are enough of them.
   const bool spread_runs = scenarios.size() >= threads;
   const Executor& inner = spread_runs ? serial_executor() : pool_;
   outer_ = spread_runs ? static_cast<const Executor*>(&pool_) : &serial_executor();
   for (const Scenario& scenario : scenarios) {
     sources_.push_back(make_source(scenario.tokens, scenario.seed));
-    runs_.push_back(std::make_unique<Simulation>(scenario, *sources_.back(), inner));
+    RunObserver* observer = observers.empty() ? nullptr : observers[runs_.size()];
+    runs_.push_back(std::make_unique<Simulation>(scenario, *sources_.back(), inner, observer));
   }
 }
 

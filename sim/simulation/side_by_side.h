@@ -17,7 +17,9 @@ namespace ballast::sim {
 /// same. No result depends on the number of threads.
 class SideBySide {
  public:
-  SideBySide(std::span<const Scenario> scenarios, std::size_t threads);
+  /// `observers`: one a run, or none at all; they outlive the runs.
+  SideBySide(std::span<const Scenario> scenarios, std::size_t threads,
+             std::span<RunObserver* const> observers = {});
 
   /// The runs, in the order of the scenarios.
   std::vector<const Simulation*> runs() const;

@@ -40,10 +40,12 @@ std::string step_digest(const StepRecord& record, LanguageModel<float>& model) {
 
 }  // namespace
 
-Simulation::Simulation(const Scenario& scenario, const TokenSource& source, const Executor& executor)
+Simulation::Simulation(const Scenario& scenario, const TokenSource& source, const Executor& executor,
+                       RunObserver* observer)
     : scenario_(scenario),
       source_(source),
       executor_(executor),
+      observer_(observer),
       restarts_to_come_(scenario.training.restart_after.begin(), scenario.training.restart_after.end()) {
   start_trainer();
   save_checkpoint(0);
@@ -74,6 +76,8 @@ void Simulation::advance() {
 
 void Simulation::run_step(std::size_t step) {
   const auto& training = scenario_.training;
+  const bool is_new = step > steps_.size();  // not repeated after a restart
+  trainer_->observe(is_new ? observer_ : nullptr);
   for (std::size_t rank = 0; rank < training.ranks; ++rank) {
     for (std::size_t micro_batch = 0; micro_batch < training.micro_batches; ++micro_batch) {
       const std::size_t first = (rank * training.micro_batches + micro_batch) * training.sequences;
@@ -94,13 +98,22 @@ void Simulation::run_step(std::size_t step) {
                     .digest = {}};
   record.figures["loss"] = outcome.loss;
   record.digest = step_digest(record, trainer_->model());
+  if (is_new) show_biases();
   remember(std::move(record));
+}
+
+void Simulation::show_biases() {
+  if (observer_ == nullptr) return;
+  for (std::size_t layer = 0; layer < trainer_->model().layers(); ++layer) {
+    observer_->updated(layer, trainer_->model().moe(layer).biases());
+  }
 }
 
 void Simulation::remember(StepRecord record) {
   if (record.step > steps_.size()) {
     if (!record.applied) events_.push_back({.kind = Event::Kind::overflow, .step = record.step});
     steps_.push_back(std::move(record));
+    if (observer_ != nullptr) observer_->stepped(steps_.back());
   } else if (steps_[record.step - 1].digest != record.digest) {
     throw_diverged("step", record.step);
   }
@@ -118,6 +131,7 @@ void Simulation::evaluate(std::size_t step) {
   const auto before = std::ranges::find(evaluations_, step, &EvaluationRecord::step);
   if (before == evaluations_.end()) {
     evaluations_.push_back(std::move(record));
+    if (observer_ != nullptr) observer_->evaluated(evaluations_.back());
   } else if (before->digest != record.digest) {
     throw_diverged("the evaluation after step", step);
   }

@@ -11,6 +11,7 @@
 #include "core/executor.h"
 #include "sim/scenario/scenario.h"
 #include "sim/simulation/records.h"
+#include "sim/simulation/run_observer.h"
 #include "sim/tokens/token_source.h"
 #include "sim/trainer/trainer.h"
 
@@ -21,8 +22,9 @@ namespace ballast::sim {
 /// of `advance`.
 class Simulation {
  public:
-  /// The source and the executor must outlive the simulation.
-  Simulation(const Scenario& scenario, const TokenSource& source, const Executor& executor);
+  /// The source, the executor and the observer, if there is one, must outlive the simulation.
+  Simulation(const Scenario& scenario, const TokenSource& source, const Executor& executor,
+             RunObserver* observer = nullptr);
 
   bool done() const { return completed_ == scenario_.training.steps; }
   /// Steps that are complete and not undone by a restart.
@@ -45,6 +47,7 @@ class Simulation {
  private:
   void start_trainer();
   void run_step(std::size_t step);
+  void show_biases();
   void evaluate(std::size_t step);
   void close_window(std::size_t step);
   void save_checkpoint(std::size_t step);
@@ -54,6 +57,7 @@ class Simulation {
   Scenario scenario_;
   const TokenSource& source_;
   const Executor& executor_;
+  RunObserver* observer_;
 
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MoEDiagnostics> diagnostics_;

@@ -110,6 +110,7 @@ ForwardBackwardOutput Trainer::forward_backward(const TokenBatch& batch, std::si
   const auto log_sums = log_sums_of(batch, logits);
   const auto logprobs = logprobs_of(batch, logits, log_sums);
   const Loads loads = loads_of(batch);
+  show_routing();
   add_losses(batch, logprobs, loss_sum_);
   add_loads(loads_, loads);
   tokens_ += valid_tokens(batch);
@@ -155,6 +156,14 @@ Loads Trainer::loads_of(const TokenBatch& batch) {
     count_assignments(model_.moe(layer).routing().selection.indices, batch.valid, loads[layer]);
   }
   return loads;
+}
+
+void Trainer::show_routing() {
+  if (observer_ == nullptr) return;
+  for (std::size_t layer = 0; layer < model_.layers(); ++layer) {
+    const auto& routing = model_.moe(layer).routing();
+    observer_->routed(layer, routing.selection.indices, routing.weights);
+  }
 }
 
 void Trainer::inject_overflow() {

@@ -12,6 +12,7 @@
 #include "sim/tokens/token_source.h"
 #include "sim/trainer/adamw.h"
 #include "sim/trainer/loss_scale.h"
+#include "sim/trainer/routing_observer.h"
 
 namespace ballast::sim {
 
@@ -56,6 +57,9 @@ class Trainer {
   /// A forward in evaluation mode: no balancer, collector or parameter sees it.
   Evaluated evaluate(const TokenBatch& batch);
 
+  /// Shows the routing of every later training forward to `observer`, which outlives them; null: to nobody.
+  void observe(RoutingObserver* observer) { observer_ = observer; }
+
   /// Makes the step under way overflow, as a fault to inject.
   void inject_overflow();
 
@@ -71,9 +75,11 @@ class Trainer {
   Matrix<float> logit_gradient(const TokenBatch& batch, MatrixView<const float> logits,
                                const std::vector<float>& log_sums) const;
   Loads loads_of(const TokenBatch& batch);
+  void show_routing();
   void begin_step();
 
   const Executor& executor_;
+  RoutingObserver* observer_ = nullptr;
   mutable LanguageModel<float> model_;
   AdamW optimizer_;
   LossScale loss_scale_;

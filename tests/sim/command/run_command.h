@@ -25,13 +25,17 @@ struct RunOutcome {
   nlohmann::json json() const { return nlohmann::json::parse(out); }
 };
 
-/// `ballast run ARGUMENTS...`, in process.
-inline RunOutcome run_command(std::vector<std::string> arguments) {
-  static const std::vector<Verb> verbs = {{"run", "", run}};
+/// `ballast WORDS...` with this verb, in process.
+inline RunOutcome command(const Verb& verb, std::vector<std::string> arguments) {
   std::ostringstream out, err;
-  arguments.insert(arguments.begin(), "run");
-  const ExitCode code = dispatch(verbs, arguments, out, err);
+  arguments.insert(arguments.begin(), verb.name);
+  const ExitCode code = dispatch(std::span(&verb, 1), arguments, out, err);
   return {code, out.str(), err.str()};
+}
+
+/// `ballast run ARGUMENTS...`, in process.
+inline RunOutcome run_command(const std::vector<std::string>& arguments) {
+  return command({"run", "", run}, arguments);
 }
 
 /// What a shell says of a line in which "$ballast" is the built command: the exit status, and 128 +
@@ -48,7 +52,7 @@ class RunCommandTest : public testing::Test {
   void SetUp() override {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     root_ = std::filesystem::temp_directory_path() /
-            (std::string("ballast-run-") + test->name() + "-" + std::to_string(getpid()));
+            (std::string("ballast-") + test->test_suite_name() + "-" + test->name() + "-" + std::to_string(getpid()));
     std::filesystem::remove_all(root_);
     std::filesystem::create_directory(root_);
     write("tiny.json", tiny().dump());

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/scenario/scenario.h"
+
+namespace ballast::sim {
+
+/// A piece of a recording: a step, an evaluation, or the end of a run.
+struct Frame {
+  enum class Kind : char { step = 'S', evaluation = 'E', end = 'Z' };
+
+  Kind kind = Kind::step;
+  std::uint32_t run = 0;   ///< from 0, in the order of the variants
+  std::uint64_t step = 0;  ///< of an end: the number of steps
+  std::string digest;      ///< of the step, the evaluation, or the whole run
+  std::string layers;      ///< of a step: see StepLayers
+
+  friend bool operator==(const Frame&, const Frame&) = default;
+};
+
+/// A frame as it stands in a file: its length (8 bytes), itself, and a digest of it (32 characters)
+/// by which damage is told from divergence. Numbers are little-endian.
+std::string encode(const Frame& frame);
+/// Takes the bytes of a frame apart, without length and digest; nothing when they are none.
+std::optional<Frame> decode(std::string_view bytes);
+
+/// What a step's frame holds of each layer, one after the other:
+///
+///     digest   32 characters, of choices, weights, loads and biases
+///     biases   fp32 `[experts]`, after the step
+///     choices  expert ids `[tokens, top_k]`, in 1 byte up to 256 experts, in 2 up to 65536, else 4
+///     marks    16 bits of each weight `[tokens, top_k]`: its two halves, one XOR the other, so
+///     that
+///              a weight that is one unit in the last place off has another mark
+///
+/// Tokens are those of the global batch: rank by rank, micro-batch by micro-batch.
+class StepLayers {
+ public:
+  StepLayers(const Scenario& scenario, std::string_view bytes) noexcept;
+
+  /// Bytes of a choice for this many experts.
+  static std::size_t choice_bytes(std::size_t experts);
+  static std::uint16_t mark(float weight);
+
+  /// Whether the bytes are as many as the scenario's steps have.
+  bool fits() const { return bytes_.size() == layers() * layer_bytes(); }
+  std::size_t layers() const { return layers_; }
+  std::size_t experts() const { return experts_; }
+  std::size_t tokens() const { return tokens_; }
+  std::size_t top_k() const { return top_k_; }
+
+  std::string_view whole(std::size_t layer) const;
+  std::string_view digest(std::size_t layer) const;
+  float bias(std::size_t layer, std::size_t expert) const;
+  std::uint32_t choice(std::size_t layer, std::size_t token, std::size_t slot) const;
+  std::uint16_t mark(std::size_t layer, std::size_t token, std::size_t slot) const;
+
+ private:
+  std::size_t layer_bytes() const;
+  std::size_t choices_at(std::size_t layer) const;
+  std::size_t marks_at(std::size_t layer) const;
+
+  std::string_view bytes_;
+  std::size_t layers_, experts_, tokens_, top_k_;
+};
+
+inline constexpr std::size_t digest_characters = 32;
+
+}  // namespace ballast::sim
