@@ -9,11 +9,13 @@
 #include "core/kernels/kernels.h"
 #include "props/command/check.h"
 #include "props/command/laws.h"
+#include "sim/command/compare.h"
 #include "sim/command/dispatch.h"
 #include "sim/command/replay.h"
 #include "sim/command/route.h"
 #include "sim/command/run.h"
 #include "sim/command/stats.h"
+#include "sim/command/sweep.h"
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -55,6 +57,8 @@ int main(int count, char** words) {
   using namespace ballast::sim;
   const std::array verbs = {
       Verb{"run", "simulate a scenario and judge it", run},
+      Verb{"sweep", "run a scenario over many settings and seeds, and rank them", sweep},
+      Verb{"compare", "two result sets side by side, with effect sizes", compare},
       Verb{"replay", "run a recording again, and name the first difference", replay},
       Verb{"check", "hold a router, balancer or collector against the laws", check},
       Verb{"laws", "list the laws", laws},

@@ -223,8 +223,12 @@ std::optional<Override> parse_override(std::string_view assignment) {
 
 ScenarioFile parse_scenario(std::string_view text, std::string_view origin,
                             std::span<const Override> overrides) {
-  const Json document = parse_json(text, origin);
-  const Place root{std::string(origin), "", Speaker::file};
+  return read_scenario(parse_json(text, origin), origin, "", overrides);
+}
+
+ScenarioFile read_scenario(const Json& document, std::string_view origin, std::string_view pointer,
+                           std::span<const Override> overrides) {
+  const Place root{std::string(origin), std::string(pointer), Speaker::file};
   const Givens in_file =
       flatten(document, root, scenario_paths(), {"$schema", "ballast", "expect", "variants"});
   check_format(document, root);

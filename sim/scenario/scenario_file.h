@@ -44,6 +44,9 @@ std::optional<Override> parse_override(std::string_view assignment);
 /// memory.h).
 ScenarioFile parse_scenario(std::string_view text, std::string_view origin,
                             std::span<const Override> overrides = {});
+/// The same for a scenario inside another document, at this JSON pointer of it.
+ScenarioFile read_scenario(const Json& scenario, std::string_view origin, std::string_view pointer,
+                           std::span<const Override> overrides = {});
 /// The same for a file on disk, of at most 16 MiB.
 ScenarioFile load_scenario(const std::string& file, std::span<const Override> overrides = {});
 

@@ -1,0 +1,118 @@
+#include "sim/sweep/columns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+#include "core/arithmetic/functions.h"
+#include "core/metrics/moe_metrics.h"
+
+namespace ballast::sim {
+namespace {
+
+using Steps = std::span<const StepRecord>;
+using Value = std::optional<double>;
+
+/// The last tenth of the steps, at least one.
+Steps final_steps(const Simulation& run) {
+  const Steps steps = run.steps();
+  return steps.last(std::max<std::size_t>(1, steps.size() / 10));
+}
+
+std::vector<double> values_of(Steps steps, const std::string& figure) {
+  std::vector<double> values;
+  for (const StepRecord& record : steps) {
+    if (const auto found = record.figures.find(figure); found != record.figures.end()) {
+      values.push_back(found->second);
+    }
+  }
+  return values;
+}
+
+Value mean(Steps steps, const std::string& figure) {
+  const auto values = values_of(steps, figure);
+  if (values.empty()) return std::nullopt;
+  const double result =
+      std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return std::isfinite(result) ? Value(result) : std::nullopt;
+}
+
+Value final_max_violation(const Simulation& run) {
+  return mean(final_steps(run), metric_key::max_violation_mean);
+}
+
+Value worst_max_violation(const Simulation& run) {
+  const Steps steps = run.steps();
+  const auto values =
+      values_of(steps.last(steps.size() - steps.size() / 2), metric_key::max_violation_max);
+  if (values.empty()) return std::nullopt;
+  return *std::ranges::max_element(values);
+}
+
+/// What sampling alone does to the largest load: a router in perfect balance shows a max violation
+/// of about sqrt(2 ln E (1 - k/E) / q) at a fair load of q assignments (largest of E nearly normal
+/// counts).
+double sampling_noise(const RouterSettings& router, std::int64_t tokens) {
+  const auto experts = static_cast<double>(router.routed_experts);
+  const auto top_k = static_cast<double>(router.top_k);
+  const double fair_load = static_cast<double>(tokens) * top_k / experts;
+  return std::sqrt(2.0 * arithmetic::log(experts) * (1.0 - top_k / experts) / fair_load);
+}
+
+bool in_balance(Steps window, const RouterSettings& router) {
+  const Value violation = mean(window, metric_key::max_violation_mean);
+  if (!violation) return false;
+  return *violation <= 0.5 + 1.5 * sampling_noise(router, window.front().tokens);
+}
+
+Value steps_to_balance(const Simulation& run) {
+  constexpr std::size_t window = 10;
+  const Steps steps = run.steps();
+  for (std::size_t first = 0; first < steps.size(); ++first) {
+    const Steps here = steps.subspan(first, std::min(window, steps.size() - first));
+    if (here.front().tokens > 0 && in_balance(here, run.scenario().model.moe.router)) {
+      return static_cast<double>(first + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+Value dead_experts(const Simulation& run) {
+  return mean(final_steps(run), "dead_experts");
+}
+
+Value loss(const Simulation& run) {
+  return mean(final_steps(run), "loss");
+}
+
+}  // namespace
+
+const std::vector<RunColumn>& run_columns() {
+  static const std::vector<RunColumn> columns = {
+      {"final_max_violation", "max viol",
+       "max violation, mean over layers and the last tenth of the steps", true,
+       final_max_violation},
+      {"worst_max_violation", "worst",
+       "the largest max violation of any layer in the second half of the run", true,
+       worst_max_violation},
+      {"steps_to_balance", "steps",
+       "the first step from which max violation is, on average over ten steps, at most 0.5 plus "
+       "1.5 times what sampling noise alone gives; none when that never comes",
+       true, steps_to_balance},
+      {"dead_experts", "dead",
+       "experts without tokens, of all layers, mean over the last tenth of the steps", true,
+       dead_experts},
+      {"loss", "loss", "training loss, mean over the last tenth of the steps", true, loss},
+  };
+  return columns;
+}
+
+std::optional<std::size_t> find_column(std::string_view name) {
+  const auto& columns = run_columns();
+  const auto found = std::ranges::find(columns, name, &RunColumn::name);
+  if (found == columns.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - columns.begin());
+}
+
+}  // namespace ballast::sim
