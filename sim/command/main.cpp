@@ -14,6 +14,7 @@
 #include "sim/command/replay.h"
 #include "sim/command/route.h"
 #include "sim/command/run.h"
+#include "sim/command/shrink.h"
 #include "sim/command/stats.h"
 #include "sim/command/sweep.h"
 
@@ -59,6 +60,7 @@ int main(int count, char** words) {
       Verb{"run", "simulate a scenario and judge it", run},
       Verb{"sweep", "run a scenario over many settings and seeds, and rank them", sweep},
       Verb{"compare", "two result sets side by side, with effect sizes", compare},
+      Verb{"shrink", "the smallest scenario that still fails the same way", shrink_command},
       Verb{"replay", "run a recording again, and name the first difference", replay},
       Verb{"check", "hold a router, balancer or collector against the laws", check},
       Verb{"laws", "list the laws", laws},
