@@ -41,11 +41,14 @@ std::string text(double value);
 /// be refused (and counts for nothing then). All else breaks the law, or makes it unsupported.
 std::vector<Answer> converse(Subject& subject, const Open& open, const History& history);
 
-/// The answer as the type that `converse` made sure of.
+/// The answer as the type that `converse` made sure of. They point into it, so it must not be a temporary.
 const Routed* routed(const Answer& answer);  ///< null when it was refused
 const std::vector<std::vector<double>>& biases_of(const Answer& answer);
 /// The records in the order of the layers: numbers in names count as numbers.
 std::vector<const LayerSnapshot*> records_of(const Answer& answer);
+const Routed* routed(Answer&&) = delete;
+const std::vector<std::vector<double>>& biases_of(Answer&&) = delete;
+std::vector<const LayerSnapshot*> records_of(Answer&&) = delete;
 
 /// The biases a case opens with.
 std::vector<std::vector<double>> opening_biases(const Open& open);

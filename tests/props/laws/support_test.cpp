@@ -110,7 +110,8 @@ TEST(Records, ComeInTheOrderOfTheNumbersInTheirNames) {
     snapshot.layers["model.layers." + std::to_string(l) + ".moe"].tokens = l;
   }
   std::vector<std::int64_t> order;
-  for (const auto* record : records_of(snapshot)) order.push_back(record->tokens);
+  const Answer answer = snapshot;
+  for (const auto* record : records_of(answer)) order.push_back(record->tokens);
   EXPECT_EQ(order, (std::vector<std::int64_t>{0, 2, 9, 10, 11}));
 }
 
