@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sim/scenario/scenario_file.h"
+#include "sim/sweep/sweep_file.h"
 #include "sim/text/printable.h"
 #include "tests/sim/command/run_command.h"
 #include "tests/sim/scenario/data_files.h"
@@ -456,9 +457,11 @@ TEST(ShippedScenarios, AreAllRead) {
     if (entry.path().extension() != ".json" || entry.path().filename() == "scenario.schema.json")
       continue;
     ++files;
+    const bool is_sweep = entry.path().stem().extension() == ".sweep";
     EXPECT_NO_THROW({
-      const auto file = load_scenario(entry.path());
-      EXPECT_NE(file.common.name, "unnamed") << entry.path();
+      const auto name = is_sweep ? load_sweep(entry.path()).name
+                                 : load_scenario(entry.path()).common.name;
+      EXPECT_NE(name, "unnamed") << entry.path();
     }) << entry.path();
   }
   EXPECT_GE(files, 4u);
