@@ -34,13 +34,14 @@ struct Simplification {
 };
 
 /// For each field that differs from its default: the default; for lists of steps also each list
-/// with one step less.
+/// with one step less. Kind and estimator of the balancer stay: they are part of why it fails.
 std::vector<Simplification> simplifications(const Scenario& scenario);
 
 /// Whether a smaller scenario may be run in place of `original`: its values go together, and its
 /// loads still mean something. With few tokens for each expert, chance alone makes loads uneven and
 /// leaves experts idle; so the fair load stays at 8 assignments of a layer and step at least, or at
-/// what it was.
+/// what it was. With tokens that are all alike every router is uneven; so the vocabulary stays at two
+/// tokens an expert at least, or at what it was.
 bool is_sound(const Scenario& smaller, const Scenario& original);
 
 }  // namespace ballast::sim

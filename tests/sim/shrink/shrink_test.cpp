@@ -56,7 +56,7 @@ TEST(Shrink, TheSmallestScenarioFailsTheSameWayWithoutWhatDoesNotMatter) {
   const Scenario& s = shrunk.scenario;
   EXPECT_EQ(s.training.steps, 1u);
   EXPECT_EQ(s.model.layers, 1u);
-  EXPECT_EQ(s.model.moe.router.hidden, 1u);
+  EXPECT_EQ(s.model.moe.router.hidden, 4u);
   EXPECT_EQ(s.model.moe.shared_experts, 0u);
   EXPECT_EQ(s.tokens.padding, 0.0);
   EXPECT_TRUE(s.training.restart_after.empty());
