@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "core/arithmetic/formats.h"
+#include "core/kernels/kernels.h"
 
 namespace ballast::arithmetic {
 namespace {
@@ -213,7 +214,7 @@ void exp(std::span<const double> in, std::span<double> out) {
   map<Exp>(in, out);
 }
 void sigmoid(std::span<const float> in, std::span<float> out) {
-  map<Sigmoid>(in, out);
+  kernels::active().sigmoid(in.data(), out.data(), in.size());
 }
 void sigmoid(std::span<const double> in, std::span<double> out) {
   map<Sigmoid>(in, out);

@@ -41,7 +41,7 @@ struct RouteRows {
   float scale = 1.0f;
 
   std::int32_t* indices = nullptr;        ///< `[tokens, top_k]`
-  float* weights = nullptr;               ///< `[tokens, top_k]`
+  float* weights = nullptr;               ///< `[tokens, top_k]`, or null when none are wanted
   float* weight_sums = nullptr;           ///< `[tokens]`, or null
   float* cutoffs = nullptr;               ///< `[tokens]`, or null, which it is when top_k = experts
   std::uint8_t* finite = nullptr;         ///< `[tokens]`: 1 when every score of the row is finite

@@ -37,7 +37,7 @@ void weigh(const RouteRows& rows, std::size_t t) {
 void select(const RouteRows& rows, std::size_t first, std::size_t count) {
   const MatrixView<const float> scores(rows.scores + first * rows.scores_stride, count,
                                        rows.experts);
-  const auto selection = select_top_k<float>(scores, {rows.biases, rows.experts}, rows.top_k);
+  const auto selection = select_by_insertion<float>(scores, {rows.biases, rows.experts}, rows.top_k);
   std::ranges::copy(selection.indices.values(), rows.indices + first * rows.top_k);
   if (rows.cutoffs != nullptr) std::ranges::copy(selection.cutoffs, rows.cutoffs + first);
 }
@@ -54,7 +54,7 @@ void route(const RouteRows& rows) {
   } else {
     for (std::size_t t = 0; t < rows.tokens; ++t) select(rows, t, 1);
   }
-  for (std::size_t t = 0; t < rows.tokens; ++t) weigh(rows, t);
+  for (std::size_t t = 0; t < rows.tokens && rows.weights != nullptr; ++t) weigh(rows, t);
 }
 
 bool is_observed(const std::uint8_t* observed, std::size_t t) {

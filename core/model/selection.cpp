@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
+
+#include "core/kernels/kernels.h"
 
 namespace ballast {
 
@@ -57,7 +60,7 @@ class BestOfRow {
 }  // namespace
 
 template <class Real>
-Selection<Real> select_top_k(MatrixView<const Real> scores, std::span<const float> biases,
+Selection<Real> select_by_insertion(MatrixView<const Real> scores, std::span<const float> biases,
                              std::size_t top_k) {
   const std::size_t experts = scores.cols();
   const bool has_cutoff = top_k < experts;
@@ -74,6 +77,42 @@ Selection<Real> select_top_k(MatrixView<const Real> scores, std::span<const floa
     if (has_cutoff) selection.cutoffs[t] = best.value(top_k);
   }
   return selection;
+}
+
+namespace {
+
+Selection<float> select_by_kernels(MatrixView<const float> scores, std::span<const float> biases,
+                                   std::size_t top_k) {
+  const std::size_t experts = scores.cols();
+  Selection<float> selection{.indices = {scores.rows(), top_k},
+                             .cutoffs = std::vector<float>(top_k < experts ? scores.rows() : 0)};
+  std::vector<float> scratch(kernels::route_scratch(experts));
+  std::vector<std::int32_t> index_scratch(kernels::row_scratch(experts));
+  std::vector<std::uint8_t> finite(scores.rows());
+  kernels::active().route({.tokens = scores.rows(),
+                           .experts = experts,
+                           .top_k = top_k,
+                           .biases = biases.data(),
+                           .scores = const_cast<float*>(scores.data()),  // without logits they are only read
+                           .scores_stride = experts,
+                           .indices = selection.indices.data(),
+                           .cutoffs = selection.cutoffs.empty() ? nullptr : selection.cutoffs.data(),
+                           .finite = finite.data(),
+                           .scratch = scratch.data(),
+                           .index_scratch = index_scratch.data()});
+  return selection;
+}
+
+}  // namespace
+
+template <class Real>
+Selection<Real> select_top_k(MatrixView<const Real> scores, std::span<const float> biases,
+                             std::size_t top_k) {
+  if constexpr (std::is_same_v<Real, float>) {
+    return select_by_kernels(scores, biases, top_k);
+  } else {
+    return select_by_insertion<Real>(scores, biases, top_k);
+  }
 }
 
 namespace {
@@ -149,6 +188,7 @@ void count_assignments(MatrixView<const std::int32_t> indices, std::span<const s
   }
 }
 
+template Selection<float> select_by_insertion(MatrixView<const float>, std::span<const float>, std::size_t);
 template Selection<float> select_top_k(MatrixView<const float>, std::span<const float>, std::size_t);
 template Selection<double> select_top_k(MatrixView<const double>, std::span<const float>, std::size_t);
 template Selection<float> select_group_limited_top_k(MatrixView<const float>, std::span<const float>, std::size_t,

@@ -28,6 +28,11 @@ template <class Real>
 Selection<Real> select_top_k(MatrixView<const Real> scores, std::span<const float> biases,
                              std::size_t top_k);
 
+/// The same by the plain method that says what select_top_k computes; float goes by kernels otherwise.
+template <class Real>
+Selection<Real> select_by_insertion(MatrixView<const Real> scores, std::span<const float> biases,
+                                    std::size_t top_k);
+
 /// The same among the experts of the best groups only. A group's score is the sum, best first, of the largest
 /// groups.scored(k) of its s + b; the `chosen` groups with the largest scores are taken, under the same total order
 /// (equal scores by lower group). All other experts are excluded, whatever their scores: never chosen, however

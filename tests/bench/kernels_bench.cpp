@@ -1,0 +1,194 @@
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/balancers/bracketed_quantile.h"
+#include "core/balancers/histogram_counts.h"
+#include "core/kernels/kernels.h"
+#include "core/model/selection.h"
+#include "core/random/distributions.h"
+#include "tests/bench/machine_limits.h"
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+namespace ballast::bench {
+namespace {
+
+/// The shapes of performance figures: standard normal logits, biases linear within +-0.2.
+struct Shape {
+  std::size_t tokens, experts, top_k;
+};
+constexpr Shape shapes[] = {{65536, 896, 16}, {65536, 256, 8}, {65536, 64, 6}, {262144, 8, 2}};
+
+struct Batch {
+  explicit Batch(const Shape& shape) : logits(shape.tokens * shape.experts) {
+    Stream stream(1);
+    for (float& z : logits) z = static_cast<float>(normal(stream));
+    for (std::size_t j = 0; j < shape.experts; ++j) {
+      biases.push_back(-0.2f + 0.4f * static_cast<float>(j) / static_cast<float>(shape.experts));
+    }
+  }
+  std::vector<float> logits, biases;
+};
+
+const Batch& batch(std::size_t shape) {
+  static const std::vector<Batch> batches(std::begin(shapes), std::end(shapes));
+  return batches[shape];
+}
+
+/// A tile of routed tokens, and what it takes to route it.
+struct Tile {
+  explicit Tile(const Shape& shape)
+      : tokens(std::clamp<std::size_t>((std::size_t{1} << 17) / shape.experts / 16 * 16, 16, 2048)),
+        stride(shape.experts % 256 == 0 ? shape.experts + 16 : shape.experts),
+        scores(tokens * stride),
+        weights(tokens * shape.top_k),
+        cutoffs(tokens),
+        scratch(kernels::route_scratch(shape.experts)),
+        indices(tokens * shape.top_k),
+        index_scratch(kernels::row_scratch(shape.experts)),
+        finite(tokens),
+        loads(shape.experts) {}
+
+  ScoreTile route(const Shape& shape, const Batch& batch, std::size_t first) {
+    const std::size_t count = std::min(tokens, shape.tokens - first);
+    kernels::active().route({.tokens = count,
+                             .experts = shape.experts,
+                             .top_k = shape.top_k,
+                             .biases = batch.biases.data(),
+                             .logits = batch.logits.data() + first * shape.experts,
+                             .logits_stride = shape.experts,
+                             .scores = scores.data(),
+                             .scores_stride = stride,
+                             .gates = scores.data(),
+                             .gates_stride = stride,
+                             .indices = indices.data(),
+                             .weights = weights.data(),
+                             .cutoffs = cutoffs.data(),
+                             .finite = finite.data(),
+                             .scratch = scratch.data(),
+                             .index_scratch = index_scratch.data()});
+    count_assignments({indices.data(), count, shape.top_k}, {}, loads);
+    return {.tokens = count,
+            .experts = shape.experts,
+            .scores = scores.data(),
+            .stride = stride,
+            .cutoffs = cutoffs.data()};
+  }
+
+  std::size_t tokens, stride;
+  std::vector<float> scores, weights, cutoffs, scratch;
+  std::vector<std::int32_t> indices, index_scratch;
+  std::vector<std::uint8_t> finite;
+  std::vector<std::int64_t> loads;
+};
+
+void report(benchmark::State& state, const Shape& shape) {
+  state.counters["ns/te"] = benchmark::Counter(
+      static_cast<double>(shape.tokens * shape.experts) * 1e-9,
+      benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+
+template <class Observe>
+void for_each_tile(const Shape& shape, std::size_t number, Observe observe) {
+  Tile tile(shape);
+  for (std::size_t first = 0; first < shape.tokens; first += tile.tokens) {
+    observe(tile.route(shape, batch(number), first));
+  }
+  benchmark::DoNotOptimize(tile.loads.data());
+}
+
+/// a: sigmoid, bias, top-(k+1), weights, counts.
+void route(benchmark::State& state, std::size_t number) {
+  for (auto _ : state) for_each_tile(shapes[number], number, [](const ScoreTile&) {});
+  report(state, shapes[number]);
+}
+
+/// c: a, with the required biases counted in 1000 bins, and estimates from them.
+void histogram(benchmark::State& state, std::size_t number) {
+  const Shape& shape = shapes[number];
+  for (auto _ : state) {
+    HistogramCounts counts(shape.experts, HistogramRange(batch(number).biases, 1000));
+    for_each_tile(shape, number, [&](const ScoreTile& tile) { counts.observe(tile); });
+    benchmark::DoNotOptimize(counts.estimate(shape.top_k));
+  }
+  report(state, shape);
+}
+
+/// b: a, with the exact order statistic of each expert: a sample for the brackets, the pass, the
+/// selection inside.
+void exact(benchmark::State& state, std::size_t number) {
+  const Shape& shape = shapes[number];
+  batch(number);
+  const auto position = static_cast<std::int64_t>(shape.tokens * shape.top_k / shape.experts);
+  for (auto _ : state) {
+    BracketedQuantile sample(open_brackets(shape.experts));
+    Tile tile(shape);
+    for (std::size_t run = 0; run < 32; ++run) {
+      ScoreTile part = tile.route(shape, batch(number), run * (shape.tokens / 33));
+      part.tokens = std::min<std::size_t>(part.tokens, 64);
+      sample.observe(part);
+    }
+    BracketedQuantile found(brackets_from_sample(sample, shape.experts, position,
+                                                 static_cast<std::int64_t>(shape.tokens)));
+    for_each_tile(shape, number, [&](const ScoreTile& routed) { found.observe(routed); });
+    for (std::size_t j = 0; j < shape.experts; ++j) {
+      if (!found.has(j, position))
+        state.SkipWithError("a bracket missed");
+      else
+        benchmark::DoNotOptimize(found.value(j, position));
+    }
+  }
+  report(state, shape);
+}
+
+void sigmoid(benchmark::State& state) {
+  const auto& in = batch(0).logits;
+  std::vector<float> out(4096);
+  for (auto _ : state) {
+    kernels::active().sigmoid(in.data(), out.data(), out.size());
+    benchmark::ClobberMemory();
+  }
+  report(state, {out.size(), 1, 1});
+}
+
+void limit_read(benchmark::State& state) {
+  const auto& logits = batch(0).logits;
+  for (auto _ : state) benchmark::DoNotOptimize(read_all(logits));
+  state.SetBytesProcessed(
+      static_cast<std::int64_t>(state.iterations() * batch(0).logits.size() * sizeof(float)));
+  report(state, shapes[0]);
+}
+
+void limit_fma(benchmark::State& state) {
+  double operations = 0.0;
+  for (auto _ : state) operations += fused_multiply_adds(100000);
+  state.counters["flop/s"] = benchmark::Counter(operations, benchmark::Counter::kIsRate);
+}
+
+const int registered = [] {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as the command does
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+#endif
+  benchmark::RegisterBenchmark("limit/fma", limit_fma);
+  benchmark::RegisterBenchmark("limit/read", limit_read);
+  benchmark::RegisterBenchmark("sigmoid/in_L1", sigmoid);
+  for (std::size_t i = 0; i < std::size(shapes); ++i) {
+    const std::string shape =
+        std::to_string(shapes[i].experts) + "," + std::to_string(shapes[i].top_k);
+    benchmark::RegisterBenchmark(("a/route/" + shape).c_str(), route, i);
+    benchmark::RegisterBenchmark(("c/histogram/" + shape).c_str(), histogram, i);
+    benchmark::RegisterBenchmark(("b/exact/" + shape).c_str(), exact, i);
+  }
+  return 0;
+}();
+
+}  // namespace
+}  // namespace ballast::bench

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+/// What the processor can do at most, for figures to be held against.
+namespace ballast::bench {
+
+/// Many independent fused multiply-adds in registers, as wide as the processor has them; returns
+/// their number of floating-point operations.
+double fused_multiply_adds(std::size_t rounds);
+
+/// The sum of the values, by reading each cache line once.
+float read_all(std::span<const float> values);
+
+}  // namespace ballast::bench
