@@ -6,6 +6,8 @@
 
 #include "core/kernels/kernels.h"
 
+#include "core/assignment/chosen_experts.h"
+
 namespace ballast {
 
 namespace {
@@ -184,7 +186,9 @@ void count_assignments(MatrixView<const std::int32_t> indices, std::span<const s
                        std::span<std::int64_t> counts) {
   for (std::size_t t = 0; t < indices.rows(); ++t) {
     if (!valid.empty() && valid[t] == 0) continue;
-    for (const std::int32_t j : indices.row(t)) ++counts[static_cast<std::size_t>(j)];
+    for (const std::int32_t j : indices.row(t)) {
+      if (j != no_expert) ++counts[static_cast<std::size_t>(j)];
+    }
   }
 }
 

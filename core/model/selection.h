@@ -13,8 +13,8 @@ namespace ballast {
 /// Which experts each token goes to.
 template <class Real>
 struct Selection {
-  Matrix<std::int32_t> indices;  ///< `[tokens, top_k]`, distinct, best first
-  std::vector<Real> cutoffs;     ///< alpha `[tokens]`: the (k+1)-th largest of s + b; empty when k = E, or with groups
+  Matrix<std::int32_t> indices;  ///< `[tokens, top_k]`, distinct, best first; what other rules choose: see there
+  std::vector<Real> cutoffs;     ///< alpha `[tokens]`: the (k+1)-th largest of s + b; empty when k = E, or if there is none
 };
 
 /// Chooses, for every row of raw scores s `[tokens, experts]`, the `top_k` largest of s + b under a total order:
@@ -46,7 +46,8 @@ Selection<Real> select_group_limited_top_k(MatrixView<const Real> scores, std::s
                                            std::size_t top_k, const ExpertGroups& groups);
 
 /// Adds one to counts[j] for every assignment to expert j of a row that is valid (`valid` `[tokens]`, 0 is padding,
-/// or empty when every row is valid). Indices `[tokens, top_k]`, counts `[experts]`.
+/// or empty when every row is valid). Indices `[tokens, slots]`, of which no_expert counts for nothing; counts
+/// `[experts]`.
 void count_assignments(MatrixView<const std::int32_t> indices, std::span<const std::uint8_t> valid,
                        std::span<std::int64_t> counts);
 
