@@ -17,7 +17,7 @@ namespace ballast {
 struct RoutedBatch {
   MatrixView<const float> scores;          ///< raw (unbiased) scores s, `[tokens, experts]`
   std::span<const float> cutoffs;          ///< alpha, `[tokens]`: the (k+1)-th largest of s + b
-  MatrixView<const std::int32_t> indices;  ///< chosen experts, best first, `[tokens, slots]`
+  MatrixView<const std::int32_t> indices;  ///< chosen experts, then no_expert, `[tokens, slots]`
   std::span<const std::uint8_t> valid;     ///< `[tokens]`, or empty when every row is valid
   std::size_t rank = 0;                    ///< simulated data-parallel rank that ran the forward
   std::size_t sequence_length = 0;         ///< rows of a sequence; 0: all rows are one sequence

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "core/arithmetic/reductions.h"
+#include "core/assignment/chosen_experts.h"
 #include "core/balancers/bias_count.h"
 #include "core/model/selection.h"
 
@@ -16,15 +17,20 @@ void require(bool holds, const std::string& message) {
   if (!holds) throw std::invalid_argument("load balancing " + message);
 }
 
-void check(const RoutedBatch& batch, std::size_t experts) {
-  const auto tokens = batch.indices.rows();
-  require(batch.valid.empty() || batch.valid.size() == tokens,
-          "got " + std::to_string(batch.valid.size()) + " validity marks for " +
-              std::to_string(tokens) + " tokens; give one for each, or none");
-  for (std::size_t t = 0; t < tokens; ++t) {
-    if (!batch.valid.empty() && batch.valid[t] == 0) continue;
-    for (const std::int32_t j : batch.indices.row(t)) {
-      require(j >= 0 && static_cast<std::size_t>(j) < experts,
+MatrixView<const std::int32_t> counted_indices(const RoutedBatch& batch, CountedLoads counted) {
+  const bool kept = counted == CountedLoads::kept && batch.kept.rows() > 0;
+  return kept ? batch.kept : batch.indices;
+}
+
+void check(MatrixView<const std::int32_t> indices, std::span<const std::uint8_t> valid,
+           std::size_t experts) {
+  require(valid.empty() || valid.size() == indices.rows(),
+          "got " + std::to_string(valid.size()) + " validity marks for " +
+              std::to_string(indices.rows()) + " tokens; give one for each, or none");
+  for (std::size_t t = 0; t < indices.rows(); ++t) {
+    if (!valid.empty() && valid[t] == 0) continue;
+    for (const std::int32_t j : indices.row(t)) {
+      require(j == no_expert || (j >= 0 && static_cast<std::size_t>(j) < experts),
               "got expert " + std::to_string(j) + ", not within 0.." + std::to_string(experts - 1));
     }
   }
@@ -44,8 +50,9 @@ void LoadBiasBalancer::set_biases(std::span<const float> biases) {
 }
 
 void LoadBiasBalancer::observe(const RoutedBatch& batch) {
-  check(batch, biases_.size());
-  count_assignments(batch.indices, batch.valid, counts_);
+  const auto indices = counted_indices(batch, settings_.counted);
+  check(indices, batch.valid, biases_.size());
+  count_assignments(indices, batch.valid, counts_);
   if (settings_.update == UpdateCadence::forward) update();
 }
 

@@ -40,7 +40,7 @@ class LoadBiasBalancer : public Balancer {
   void set_biases(std::span<const float> biases) override;
 
   /// Throws std::invalid_argument, and changes nothing, when `valid` has another number of rows
-  /// than `indices`, or a valid row names an expert that there is not.
+  /// than the counted indices, or a valid row names an expert that there is not.
   void observe(const RoutedBatch& batch) override;
   void end_step(bool applied) override;
 

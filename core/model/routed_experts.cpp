@@ -5,18 +5,22 @@
 #include <string>
 
 #include "core/arithmetic/reductions.h"
+#include "core/assignment/chosen_experts.h"
 
 namespace ballast {
 
 Dispatch::Dispatch(MatrixView<const std::int32_t> indices, std::size_t experts)
     : first_row(experts + 1, 0),
-      row_of(indices.rows(), indices.cols()),
-      token_of(indices.rows() * indices.cols()) {
-  for (const std::int32_t j : indices.values()) ++first_row[static_cast<std::size_t>(j) + 1];
+      row_of(indices.rows(), indices.cols(), no_row) {
+  for (const std::int32_t j : indices.values()) {
+    if (j != no_expert) ++first_row[static_cast<std::size_t>(j) + 1];
+  }
   for (std::size_t j = 0; j < experts; ++j) first_row[j + 1] += first_row[j];
+  token_of.resize(first_row.back());
   std::vector<std::size_t> next(first_row.begin(), first_row.end() - 1);
   for (std::size_t t = 0; t < indices.rows(); ++t) {
     for (std::size_t slot = 0; slot < indices.cols(); ++slot) {
+      if (indices(t, slot) == no_expert) continue;
       const std::size_t row = next[static_cast<std::size_t>(indices(t, slot))]++;
       row_of(t, slot) = row;
       token_of[row] = t;
@@ -61,6 +65,7 @@ void RoutedExperts<Real>::forward(MatrixView<const Real> z, MatrixView<const std
     const auto sum = u.row(t);
     std::ranges::fill(sum, Real{0});
     for (std::size_t slot = 0; slot < indices.cols(); ++slot) {
+      if (dispatch.row_of(t, slot) == Dispatch::no_row) continue;
       const Real p = weights(t, slot);
       const auto out = cache.outputs.row(dispatch.row_of(t, slot));
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = std::fma(p, out[i], sum[i]);
@@ -78,6 +83,10 @@ void RoutedExperts<Real>::backward(const RoutedExpertsCache<Real>& cache, Matrix
   for (std::size_t t = 0; t < du.rows(); ++t) {
     for (std::size_t slot = 0; slot < weights.cols(); ++slot) {
       const std::size_t row = dispatch.row_of(t, slot);
+      if (row == Dispatch::no_row) {
+        dp(t, slot) = Real{0};
+        continue;
+      }
       dp(t, slot) = arithmetic::dot(du.row(t), cache.outputs.row(row));
       const auto out = douts.row(row);
       for (std::size_t i = 0; i < out.size(); ++i) out[i] = weights(t, slot) * du(t, i);
@@ -97,6 +106,7 @@ void RoutedExperts<Real>::backward(const RoutedExpertsCache<Real>& cache, Matrix
     const auto sum = dz.row(t);
     std::ranges::fill(sum, Real{0});
     for (std::size_t slot = 0; slot < weights.cols(); ++slot) {
+      if (dispatch.row_of(t, slot) == Dispatch::no_row) continue;
       const auto in = dins.row(dispatch.row_of(t, slot));
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += in[i];
     }

@@ -14,12 +14,14 @@ namespace ballast {
 /// Where each assignment of a batch lies once the tokens are gathered expert by expert: inside an expert in
 /// the order of tokens.
 struct Dispatch {
-  /// `[tokens, top_k]` chosen experts to rows. Linear in assignments plus experts.
+  /// `[tokens, slots]` experts, or no_expert, to rows. Linear in slots plus experts.
   Dispatch(MatrixView<const std::int32_t> indices, std::size_t experts);
 
   std::vector<std::size_t> first_row;  ///< `[experts + 1]`: rows of expert j are [first_row[j], first_row[j + 1])
-  Matrix<std::size_t> row_of;          ///< `[tokens, top_k]`: row of each assignment
-  std::vector<std::size_t> token_of;   ///< `[tokens * top_k]`: token of each row
+  Matrix<std::size_t> row_of;          ///< `[tokens, slots]`: row of each assignment, or no_row
+  std::vector<std::size_t> token_of;   ///< `[assignments]`: token of each row
+
+  static constexpr std::size_t no_row = static_cast<std::size_t>(-1);
 };
 
 /// What the way back of RoutedExperts needs, a row an assignment in the order of Dispatch.
@@ -38,11 +40,12 @@ class RoutedExperts : public Module {
  public:
   RoutedExperts(std::size_t experts, std::size_t latent, std::size_t inner, Activation activation);
 
-  /// z `[tokens, latent]`, indices and weights p `[tokens, top_k]`, to u `[tokens, latent]`.
+  /// z `[tokens, latent]`, indices and weights p `[tokens, slots]`, to u `[tokens, latent]`.
   void forward(MatrixView<const Real> z, MatrixView<const std::int32_t> indices,
                MatrixView<const Real> weights, RoutedExpertsCache<Real>& cache, MatrixView<Real> u,
                const Executor& executor) const;
-  /// From du: adds the gradients of the experts, writes dz `[tokens, latent]` and dp `[tokens, top_k]`.
+  /// From du: adds the gradients of the experts, writes dz `[tokens, latent]` and dp `[tokens, slots]`,
+  /// which is 0 where no expert ran.
   void backward(const RoutedExpertsCache<Real>& cache, MatrixView<const Real> weights,
                 MatrixView<const Real> du, MatrixView<Real> dz, MatrixView<Real> dp,
                 const Executor& executor);

@@ -1,5 +1,6 @@
 #include "core/model/router.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -7,6 +8,8 @@
 
 #include "core/arithmetic/functions.h"
 #include "core/arithmetic/reductions.h"
+#include "core/assignment/expert_choice.h"
+#include "core/assignment/optimal_assignment.h"
 
 namespace ballast {
 
@@ -39,11 +42,6 @@ std::vector<std::uint8_t> finite_rows(const Matrix<Real>& scores) {
   return finite;
 }
 
-template <class Real>
-const Matrix<Real>& gates_of(const Routing<Real>& routing) {
-  return routing.gates.rows() != 0 ? routing.gates : routing.scores;
-}
-
 /// Small enough to vanish in any sum that is not nearly zero itself; in K3's code.
 constexpr double denominator_guard = 1e-20;
 
@@ -59,6 +57,7 @@ void weigh(Routing<Real>& routing, const RouterSettings& settings) {
     const auto p = routing.weights.row(t);
     Real sum{0};
     for (std::size_t slot = 0; slot < chosen.size(); ++slot) {
+      if (chosen[slot] == no_expert) continue;
       p[slot] = gates(t, static_cast<std::size_t>(chosen[slot]));
       sum += p[slot];
     }
@@ -70,30 +69,55 @@ void weigh(Routing<Real>& routing, const RouterSettings& settings) {
   }
 }
 
+/// The rows that may take a place from others: valid ones without a score that is not finite.
+template <class Real>
+std::vector<std::uint8_t> competing_rows(const Routing<Real>& routing, std::span<const std::uint8_t> valid) {
+  std::vector<std::uint8_t> competing = routing.finite;
+  for (std::size_t t = 0; t < valid.size(); ++t) competing[t] = competing[t] && valid[t];
+  return competing;
+}
+
+template <class Real>
+void drop(Routing<Real>& routing, const RouterSettings& settings, std::span<const std::uint8_t> valid) {
+  const auto& capacity = settings.assignment.capacity;
+  const auto competing = competing_rows(routing, valid);
+  const auto tokens = std::ranges::count(competing, std::uint8_t{1});
+  routing.kept = drop_beyond<Real>(expert_capacity(capacity.factor, tokens, settings.top_k, settings.routed_experts),
+                                   capacity.drop, routing.selection.indices, routing.weights, competing,
+                                   settings.routed_experts);
+  for (std::size_t i = 0; i < routing.weights.values().size(); ++i) {
+    if (routing.kept.values()[i] == no_expert) routing.weights.values()[i] = Real{0};
+  }
+}
+
 }  // namespace
 
 template <class Real>
-Router<Real>::Router(const RouterSettings& settings)
-    : gate(checked(settings).routed_experts, settings.hidden), settings_(settings) {
+Router<Real>::Router(const RouterSettings& settings, bool keep_logits)
+    : gate(checked(settings).routed_experts, settings.hidden),
+      settings_(settings),
+      keep_logits_(keep_logits || settings.assignment.rule == AssignmentRule::sinkhorn) {
   this->add_module("gate", gate);
 }
 
 template <class Real>
 Routing<Real> Router<Real>::forward(MatrixView<const Real> x, std::span<const float> biases,
-                                    const Executor& executor) const {
+                                    const Executor& executor, const RoutingContext& context) const {
   Matrix<Real> logits(x.rows(), settings_.routed_experts);
   gate.forward(x, logits, executor);
-  return route(std::move(logits), biases);
+  return route(std::move(logits), biases, context);
 }
 
 template <class Real>
-Routing<Real> Router<Real>::route(Matrix<Real> logits, std::span<const float> biases) const {
+Routing<Real> Router<Real>::route(Matrix<Real> logits, std::span<const float> biases,
+                                  const RoutingContext& context) const {
   if (logits.cols() != settings_.routed_experts || biases.size() != settings_.routed_experts) {
     throw std::invalid_argument("router: " + std::to_string(logits.cols()) + " logits a token and " +
                                 std::to_string(biases.size()) + " biases for " +
                                 std::to_string(settings_.routed_experts) + " routed experts");
   }
   Routing<Real> routing;
+  if (keep_logits_) routing.logits = logits;
   routing.scores = std::move(logits);
   switch (settings_.score) {
     case ScoreFunction::sigmoid:
@@ -107,13 +131,40 @@ Routing<Real> Router<Real>::route(Matrix<Real> logits, std::span<const float> bi
       softmax_rows(routing.gates.view());
       break;
   }
-  routing.selection =
-      settings_.groups.limit()
-          ? select_group_limited_top_k<Real>(routing.scores, biases, settings_.top_k, settings_.groups)
-          : select_top_k<Real>(routing.scores, biases, settings_.top_k);
   routing.finite = finite_rows(routing.scores);
+  routing.selection = choose(routing, biases, context);
   weigh(routing, settings_);
+  if (settings_.assignment.capacity.drop != DropPolicy::none) drop(routing, settings_, context.valid);
   return routing;
+}
+
+template <class Real>
+Selection<Real> Router<Real>::choose(const Routing<Real>& routing, std::span<const float> biases,
+                                     const RoutingContext& context) const {
+  const auto competing = [&] { return competing_rows(routing, context.valid); };
+  const auto by_token = [&] {
+    return settings_.groups.limit()
+               ? select_group_limited_top_k<Real>(routing.scores, biases, settings_.top_k, settings_.groups)
+               : select_top_k<Real>(routing.scores, biases, settings_.top_k);
+  };
+  switch (settings_.assignment.rule) {
+    case AssignmentRule::top_k:
+      return by_token();
+    case AssignmentRule::sinkhorn: {
+      if (!context.training) return by_token();
+      const auto plan = sinkhorn_plan<Real>(routing.logits, competing(), settings_.assignment.sinkhorn).plan;
+      const std::vector<float> unbiased(biases.size(), 0.0f);
+      return {.indices = select_top_k<double>(plan, unbiased, settings_.top_k).indices, .cutoffs = {}};
+    }
+    case AssignmentRule::expert_choice:
+      return {.indices = choose_by_expert<Real>(routing.scores, biases, competing(), settings_.top_k), .cutoffs = {}};
+    case AssignmentRule::threshold:
+      return {.indices = choose_above_threshold<Real>(routing.scores, biases), .cutoffs = {}};
+    case AssignmentRule::optimal:
+      if (!context.training) return by_token();
+      return {.indices = assign_optimally<Real>(routing.scores, competing(), settings_.top_k), .cutoffs = {}};
+  }
+  throw std::invalid_argument("router: there is no such rule of assignment");
 }
 
 // p_j = c g_j / (S + eps) gives dg_j = c (dp_j - sum_t dp_t g_t / (S + eps)) / (S + eps) for chosen j;
@@ -123,10 +174,13 @@ Matrix<Real> Router<Real>::logit_gradient(const Routing<Real>& routing, MatrixVi
   const auto& gates = gates_of(routing);
   const auto scale = static_cast<Real>(settings_.routed_scale);
   Matrix<Real> dz(gates.rows(), gates.cols());
-  std::vector<Real> dg(settings_.top_k);
+  std::vector<Real> dg(dp.cols());
   for (std::size_t t = 0; t < gates.rows(); ++t) {
     const auto chosen = routing.selection.indices.row(t);
-    const auto gate_at = [&](std::size_t slot) { return gates(t, static_cast<std::size_t>(chosen[slot])); };
+    const auto is_chosen = [&](std::size_t slot) { return chosen[slot] != no_expert; };
+    const auto gate_at = [&](std::size_t slot) {
+      return is_chosen(slot) ? gates(t, static_cast<std::size_t>(chosen[slot])) : Real{0};
+    };
     for (std::size_t slot = 0; slot < dg.size(); ++slot) dg[slot] = dp(t, slot) * scale;
     if (settings_.renormalize) {
       const Real denominator = routing.weight_sums[t] + static_cast<Real>(denominator_guard);
@@ -138,6 +192,7 @@ Matrix<Real> Router<Real>::logit_gradient(const Routing<Real>& routing, MatrixVi
     }
     if (settings_.score == ScoreFunction::sigmoid) {
       for (std::size_t slot = 0; slot < dg.size(); ++slot) {
+        if (!is_chosen(slot)) continue;
         const Real s = gate_at(slot);
         dz(t, static_cast<std::size_t>(chosen[slot])) = dg[slot] * s * (Real{1} - s);
       }
@@ -146,7 +201,7 @@ Matrix<Real> Router<Real>::logit_gradient(const Routing<Real>& routing, MatrixVi
       for (std::size_t slot = 0; slot < dg.size(); ++slot) inner = std::fma(dg[slot], gate_at(slot), inner);
       const auto row = dz.row(t);
       for (std::size_t slot = 0; slot < dg.size(); ++slot) {
-        row[static_cast<std::size_t>(chosen[slot])] = dg[slot];
+        if (is_chosen(slot)) row[static_cast<std::size_t>(chosen[slot])] = dg[slot];
       }
       const auto g = gates.row(t);
       for (std::size_t j = 0; j < row.size(); ++j) row[j] = g[j] * (row[j] - inner);
@@ -156,9 +211,8 @@ Matrix<Real> Router<Real>::logit_gradient(const Routing<Real>& routing, MatrixVi
 }
 
 template <class Real>
-void Router<Real>::backward(MatrixView<const Real> x, const Routing<Real>& routing,
-                            MatrixView<const Real> dp, MatrixView<Real> dx, const Executor& executor) {
-  const Matrix<Real> dz = logit_gradient(routing, dp);
+void Router<Real>::backward(MatrixView<const Real> x, MatrixView<const Real> dz, MatrixView<Real> dx,
+                            const Executor& executor) {
   gate.backward_weight(x, dz, executor);
   gate.backward_input(dz, dx, executor);
 }

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 
+#include "core/assignment/assignment_settings.h"
 #include "core/model/expert_groups.h"
+#include "core/model/router_loss_settings.h"
 
 namespace ballast {
 
@@ -27,7 +29,8 @@ struct RouterSettings {
   ScoreFunction score = ScoreFunction::sigmoid;
   bool renormalize = true;    ///< weights are divided by their sum + 1e-20
   double routed_scale = 1.0;  ///< factor on all weights, applied last
-  ExpertGroups groups = {};   ///< limit of the selection
+  AssignmentSettings assignment = {};
+  ExpertGroups groups = {};  ///< of the rule top_k
 };
 
 /// One StableLatentMoE layer (Kimi K3 report, section 2.3, Eq. 11-13). The router reads the full width d.
@@ -40,6 +43,7 @@ struct StableLatentMoESettings {
   Activation activation = Activation::situ;
   bool aggregate_norm = true;  ///< RMSNorm on the weighted sum of expert outputs, before W_up
   double norm_eps = 1e-5;
+  RouterLossSettings losses = {};
 };
 
 /// The simulated next-token model: embedding, `layers` blocks of x + MoE(RMSNorm(x)), final RMSNorm, output

@@ -33,12 +33,13 @@ void in_fp32(std::size_t rows, std::size_t cols, std::span<const Real> values, U
 template <class Real>
 StableLatentMoE<Real>::StableLatentMoE(const StableLatentMoESettings& settings,
                                        std::unique_ptr<Balancer> balancer)
-    : router(settings.router),
+    : router(settings.router, settings.losses.z_coefficient > 0.0),
       down(settings.latent, settings.router.hidden),
       experts(settings.router.routed_experts, settings.latent, settings.expert_inner, settings.activation),
       up(settings.router.hidden, settings.latent),
       settings_(settings),
-      balancer_(std::move(balancer)) {
+      balancer_(std::move(balancer)),
+      losses_(settings.losses, settings.router) {
   if (balancer_ == nullptr || balancer_->biases().size() != settings.router.routed_experts) {
     throw std::invalid_argument("StableLatentMoE: the balancer is not of the model's " +
                                 std::to_string(settings.router.routed_experts) + " routed experts");
@@ -66,12 +67,13 @@ Matrix<Real> StableLatentMoE<Real>::forward(MatrixView<const Real> x, const Forw
   }
   cache_.x = Matrix<Real>(tokens, x.cols());
   std::copy(x.values().begin(), x.values().end(), cache_.x.values().begin());
-  cache_.routing = router.forward(x, balancer_->biases(), executor);
+  cache_.routing = router.forward(x, balancer_->biases(), executor,
+                                  {.valid = context.valid, .training = this->training()});
 
   Matrix<Real> z(tokens, settings_.latent);
   down.forward(x, z, executor);
   cache_.aggregate = {tokens, settings_.latent};
-  experts.forward(z, cache_.routing.selection.indices, cache_.routing.weights, cache_.experts,
+  experts.forward(z, cache_.routing.dispatched(), cache_.routing.weights, cache_.experts,
                   cache_.aggregate, executor);
   if (norm) {
     cache_.normed = {tokens, settings_.latent};
@@ -87,6 +89,7 @@ Matrix<Real> StableLatentMoE<Real>::forward(MatrixView<const Real> x, const Forw
     shared->forward(x, cache_.shared, 0, from_shared, executor);
     add_to<Real>(y, from_shared);
   }
+  take_losses(context);
   if (this->training() && !context.recompute) {
     count(context);
     observe(context);
@@ -101,10 +104,32 @@ void StableLatentMoE<Real>::count(const ForwardContext& context) {
 }
 
 template <class Real>
+std::vector<std::uint8_t> StableLatentMoE<Real>::valid_rows(const ForwardContext& context) const {
+  std::vector<std::uint8_t> valid = cache_.routing.finite;
+  for (std::size_t t = 0; t < context.valid.size(); ++t) valid[t] = valid[t] && context.valid[t];
+  return valid;
+}
+
+template <class Real>
+void StableLatentMoE<Real>::take_losses(const ForwardContext& context) {
+  cache_.loss_scale = static_cast<Real>(context.loss_scale);
+  if (this->training() && losses_.on()) {
+    losses_.forward(cache_.routing, valid_rows(context), context.sequence_length, context.recompute);
+  } else {
+    losses_.skip();
+  }
+}
+
+template <class Real>
+void StableLatentMoE<Real>::end_step(bool applied) {
+  balancer_->end_step(applied);
+  losses_.end_step();
+}
+
+template <class Real>
 void StableLatentMoE<Real>::observe(const ForwardContext& context) {
   const auto& routing = cache_.routing;
-  std::vector<std::uint8_t> valid = routing.finite;
-  for (std::size_t t = 0; t < context.valid.size(); ++t) valid[t] = valid[t] && context.valid[t];
+  const auto valid = valid_rows(context);
   const auto& scores = routing.scores;
   in_fp32<Real>(scores.rows(), scores.cols(), scores.values(), [&](MatrixView<const float> s) {
     const auto& cutoffs = routing.selection.cutoffs;
@@ -113,7 +138,9 @@ void StableLatentMoE<Real>::observe(const ForwardContext& context) {
                           .cutoffs = alpha.values(),
                           .indices = routing.selection.indices,
                           .valid = valid,
-                          .rank = context.rank});
+                          .rank = context.rank,
+                          .sequence_length = context.sequence_length,
+                          .kept = routing.kept});
     });
   });
 }
@@ -126,13 +153,15 @@ Matrix<Real> StableLatentMoE<Real>::backward(MatrixView<const Real> dy, const Ex
   up.backward_input(dy, daggregate, executor);
   if (norm) norm->backward(cache_.aggregate, cache_.inverse_rms, daggregate, daggregate);
 
-  Matrix<Real> dz(tokens, settings_.latent), dp(tokens, settings_.router.top_k);
+  Matrix<Real> dz(tokens, settings_.latent), dp(tokens, cache_.routing.weights.cols());
   experts.backward(cache_.experts, cache_.routing.weights, daggregate, dz, dp, executor);
 
   Matrix<Real> dx(tokens, cache_.x.cols()), part(tokens, cache_.x.cols());
   down.backward_weight(cache_.x, dz, executor);
   down.backward_input(dz, dx, executor);
-  router.backward(cache_.x, cache_.routing, dp, part, executor);
+  Matrix<Real> dlogits = router.logit_gradient(cache_.routing, dp);
+  losses_.add_gradient(cache_.routing, cache_.loss_scale, dlogits);
+  router.backward(cache_.x, dlogits, part, executor);
   add_to<Real>(dx, part);
   if (shared) {
     shared->backward(cache_.x, cache_.shared, 0, dy, part, executor);

@@ -15,6 +15,7 @@
 #include "core/model/rms_norm.h"
 #include "core/model/routed_experts.h"
 #include "core/model/router.h"
+#include "core/model/router_losses.h"
 #include "core/model/settings.h"
 
 namespace ballast {
@@ -25,6 +26,8 @@ struct ForwardContext {
   std::span<const std::uint8_t> valid = {};  ///< `[tokens]`, 0 is padding; empty: every token is valid
   std::size_t rank = 0;                      ///< simulated data-parallel rank
   bool recompute = false;  ///< a repeat of an earlier training forward: neither observed nor counted
+  std::size_t sequence_length = 0;  ///< rows of a sequence; 0: all rows are one sequence
+  double loss_scale = 1.0;  ///< factor on the gradient that `backward` is given, which router losses follow
 };
 
 /// A layer of StableLatentMoE (Kimi K3 report section 2.3, Eq. 11-13):
@@ -39,6 +42,9 @@ struct ForwardContext {
 /// The norm acts once a token on the weighted, summed aggregate. Shared experts see full-width x, unweighted;
 /// they are kept as one GLU of shared_experts times the inner width, which is the same function.
 ///
+/// T is chosen, and perhaps dropped for want of capacity, as Router says. Router losses (RouterLosses) of a forward in
+/// training add their gradient in `backward`, and their values change no output.
+///
 /// A forward in training mode that is no recomputation shows the balancer its routing and, when a collector
 /// is active, counts the chosen experts of the valid tokens. Choices are made with the biases in force when
 /// the forward begins: an update never changes the batch it came from.
@@ -51,9 +57,14 @@ class StableLatentMoE : public Module, public ExpertLoadSlot {
   /// x `[tokens, hidden]` to y `[tokens, hidden]`. Keeps what `backward` needs until the next forward.
   /// Linear in tokens: about 2 (E + 2 l + 3 k l inner / d + 3 inner_shared) d operations each.
   Matrix<Real> forward(MatrixView<const Real> x, const ForwardContext& context);
-  /// Of the last forward: from dy to dx; adds the gradients of all parameters.
+  /// Of the last forward: from dy to dx; adds the gradients of all parameters, those of the router losses included.
   Matrix<Real> backward(MatrixView<const Real> dy, const Executor& executor);
 
+  /// Closes an optimizer step: of the balancer, and of losses that count the step so far.
+  void end_step(bool applied);
+
+  /// The router losses of the last forward; zeros in evaluation.
+  RouterLossValues loss_values() const { return losses_.values(cache_.routing); }
   /// What the last forward decided.
   const Routing<Real>& routing() const { return cache_.routing; }
   Balancer& balancer() { return *balancer_; }
@@ -82,13 +93,17 @@ class StableLatentMoE : public Module, public ExpertLoadSlot {
     Matrix<Real> normed;     ///< RMSNorm(u), or u without norm
     std::vector<Real> inverse_rms;
     GluCache<Real> shared;
+    Real loss_scale{1};
   };
 
+  std::vector<std::uint8_t> valid_rows(const ForwardContext& context) const;
+  void take_losses(const ForwardContext& context);
   void observe(const ForwardContext& context);
   void count(const ForwardContext& context);
 
   StableLatentMoESettings settings_;
   std::unique_ptr<Balancer> balancer_;
+  RouterLosses<Real> losses_;
   std::optional<std::vector<std::int64_t>> expert_load_counts_;
   Cache cache_;
 };

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/assignment/chosen_experts.h"
 #include "core/random/stream.h"
 
 namespace ballast {
@@ -101,6 +102,101 @@ TEST(Router, ChoosesInsideTheBestGroups) {
   EXPECT_EQ(routing.selection.indices(0, 1), 3);
   settings.groups.count = 3;
   EXPECT_THROW(Router<float>{settings}, std::invalid_argument);
+}
+
+// ---- Other rules of assignment
+
+Routing<float> route_all(const RouterSettings& settings, const Matrix<float>& logits, const RoutingContext& context = {},
+                         std::vector<float> biases = {}) {
+  if (biases.empty()) biases.assign(logits.cols(), 0.0f);
+  return Router<float>(settings).route(Matrix<float>(logits), biases, context);
+}
+
+std::vector<std::int64_t> loads_of(const Routing<float>& routing, std::span<const std::uint8_t> valid = {}) {
+  std::vector<std::int64_t> loads(routing.scores.cols());
+  count_assignments(routing.selection.indices, valid, loads);
+  return loads;
+}
+
+/// All tokens like expert 0 most, by ever less.
+Matrix<float> crowded_logits() {
+  Matrix<float> logits(8, 4, 0.0f);
+  for (std::size_t t = 0; t < 8; ++t) {
+    logits(t, 0) = 2.0f - 0.1f * static_cast<float>(t);
+    logits(t, 1 + t % 3) = 0.5f;
+  }
+  return logits;
+}
+
+TEST(Router, BatchRulesBalanceInTraining) {
+  for (const auto rule : {AssignmentRule::expert_choice, AssignmentRule::optimal}) {
+    auto settings = settings_of(4, 1);
+    settings.assignment.rule = rule;
+    EXPECT_EQ(loads_of(route_all(settings, crowded_logits())), (std::vector<std::int64_t>(4, 2)));
+  }
+  auto settings = settings_of(4, 1);
+  EXPECT_EQ(loads_of(route_all(settings, crowded_logits()))[0], 8);
+  settings.assignment.rule = AssignmentRule::sinkhorn;
+  EXPECT_LT(loads_of(route_all(settings, crowded_logits()))[0], 5);
+}
+
+TEST(Router, SinkhornAndOptimalAreTopKInEvaluation) {
+  const auto plain = route_all(settings_of(4, 2), crowded_logits());
+  for (const auto rule : {AssignmentRule::sinkhorn, AssignmentRule::optimal}) {
+    auto settings = settings_of(4, 2);
+    settings.assignment.rule = rule;
+    const auto routing = route_all(settings, crowded_logits(), {.training = false});
+    EXPECT_EQ(routing.selection.indices, plain.selection.indices);
+    EXPECT_EQ(routing.weights, plain.weights);
+  }
+}
+
+TEST(Router, BatchRulesGivePaddingNoPlace) {
+  const std::vector<std::uint8_t> valid{1, 0, 1, 0, 1, 0, 1, 0};
+  for (const auto rule : {AssignmentRule::expert_choice, AssignmentRule::optimal}) {
+    auto settings = settings_of(4, 1);
+    settings.assignment.rule = rule;
+    EXPECT_EQ(loads_of(route_all(settings, crowded_logits(), {.valid = valid}), valid), (std::vector<std::int64_t>(4, 1)));
+  }
+}
+
+TEST(Router, ThresholdGivesATokenAllNoneOrSomeExperts) {
+  auto settings = settings_of(3, 1);
+  settings.assignment.rule = AssignmentRule::threshold;
+  settings.score = ScoreFunction::logit;
+  Matrix<float> logits(3, 3, -1.0f);
+  logits(0, 1) = 2.0f;
+  for (float& z : logits.row(2)) z = 1.0f;
+  const auto routing = route_all(settings, logits, {}, {-0.5f, -0.5f, -0.5f});
+  const auto& indices = routing.selection.indices;
+  EXPECT_EQ(indices(0, 0), 1);
+  EXPECT_EQ(indices(0, 1), no_expert);
+  EXPECT_EQ(indices(1, 0), no_expert);
+  EXPECT_EQ(indices(2, 2), 2);
+  EXPECT_FLOAT_EQ(routing.weights(0, 0), 1.0f);
+  EXPECT_EQ(routing.weights(0, 1), 0.0f);
+  EXPECT_EQ(routing.weights(1, 0), 0.0f);
+  EXPECT_FLOAT_EQ(routing.weights(2, 0), 1.0f / 3.0f);
+}
+
+TEST(Router, DroppedAssignmentsWeighNothingAndTheOthersKeepTheirWeight) {
+  auto settings = settings_of(4, 2);
+  const auto free = route_all(settings, crowded_logits());
+  EXPECT_EQ(free.kept.rows(), 0u);
+  settings.assignment.capacity = {.drop = DropPolicy::probs, .factor = 1.0};  // 4 of 8 tokens
+  const auto limited = route_all(settings, crowded_logits());
+  EXPECT_EQ(limited.selection.indices, free.selection.indices);
+  std::int64_t kept_by_0 = 0;
+  for (std::size_t t = 0; t < 8; ++t) {
+    for (std::size_t slot = 0; slot < 2; ++slot) {
+      const bool kept = limited.kept(t, slot) != no_expert;
+      kept_by_0 += limited.kept(t, slot) == 0;
+      EXPECT_EQ(limited.weights(t, slot), kept ? free.weights(t, slot) : 0.0f);
+    }
+  }
+  EXPECT_EQ(kept_by_0, 4);
+  EXPECT_NE(limited.kept(0, 0), no_expert);  // the largest weights stay
+  EXPECT_EQ(limited.kept(7, 0), no_expert);
 }
 
 TEST(Router, RefusesTopKOutsideItsRangeAndOtherShapes) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/balancers/no_balancer.h"
+#include "core/balancers/sign_balancer.h"
 #include "core/model/language_model.h"
 #include "tests/core/support/random_matrix.h"
 #include "tests/core/support/reference_moe.h"
@@ -80,6 +81,28 @@ const Variant variants[] = {
     {"scaled", [](StableLatentMoESettings& s) { s.router.routed_scale = 2.5; }},
 };
 
+/// Not of the K3 equations: other rules of assignment, with a varying number of experts a token, and capacities.
+const Variant assigned_variants[] = {
+    {"sinkhorn", [](StableLatentMoESettings& s) { s.router.assignment.rule = AssignmentRule::sinkhorn; }},
+    {"expert choice", [](StableLatentMoESettings& s) { s.router.assignment.rule = AssignmentRule::expert_choice; }},
+    {"optimal", [](StableLatentMoESettings& s) { s.router.assignment.rule = AssignmentRule::optimal; }},
+    {"threshold",
+     [](StableLatentMoESettings& s) {
+       s.router.assignment.rule = AssignmentRule::threshold;
+       s.router.score = ScoreFunction::logit;
+     }},
+    {"expert choice by softmax",
+     [](StableLatentMoESettings& s) {
+       s.router.assignment.rule = AssignmentRule::expert_choice;
+       s.router.score = ScoreFunction::softmax;
+       s.router.renormalize = false;
+     }},
+    {"capacity by weight",
+     [](StableLatentMoESettings& s) { s.router.assignment.capacity = {.drop = DropPolicy::probs, .factor = 1.0}; }},
+    {"capacity by position",
+     [](StableLatentMoESettings& s) { s.router.assignment.capacity = {.drop = DropPolicy::position, .factor = 0.7}; }},
+};
+
 const std::vector<float> some_biases = {0.3f, -0.2f, 0.05f, 0.0f, -0.15f};
 
 template <class Real>
@@ -112,8 +135,8 @@ double weighted_sum(StableLatentMoE<double>& moe, const Matrix<double>& x, const
   return sum;
 }
 
-TEST(StableLatentMoE, GradientsAreThoseOfCentralDifferences) {
-  for (const auto& variant : variants) {
+void expect_gradients_of_central_differences(std::span<const Variant> those) {
+  for (const auto& variant : those) {
     SCOPED_TRACE(variant.name);
     auto settings = small_settings();
     variant.apply(settings);
@@ -148,6 +171,39 @@ TEST(StableLatentMoE, GradientsAreThoseOfCentralDifferences) {
       EXPECT_NEAR(dx.values()[i], expected, 1e-7 * (1.0 + std::abs(expected)));
     }
   }
+}
+
+TEST(StableLatentMoE, GradientsAreThoseOfCentralDifferences) { expect_gradients_of_central_differences(variants); }
+
+TEST(StableLatentMoE, GradientsAreThoseOfCentralDifferencesUnderOtherAssignments) {
+  expect_gradients_of_central_differences(assigned_variants);
+}
+
+TEST(StableLatentMoE, ShowsTheBalancerWhatWasChosenAndWhatWasKept) {
+  auto settings = small_settings();
+  settings.router.assignment.capacity = {.drop = DropPolicy::position, .factor = 0.5};
+  for (const auto counted : {CountedLoads::chosen, CountedLoads::kept}) {
+    StableLatentMoE<float> moe(settings, std::make_unique<SignBalancer>(5, SignSettings{.loads = {.counted = counted}}));
+    initialize<float>(moe, Stream(1));
+    moe.forward(random_matrix<float>(20, 6, 2), {});
+    const auto& routing = moe.routing();
+    std::vector<std::int64_t> expected(5);
+    count_assignments(counted == CountedLoads::kept ? routing.kept : routing.selection.indices, {}, expected);
+    const auto counts = dynamic_cast<const SignBalancer&>(moe.balancer()).pending_counts();
+    EXPECT_TRUE(std::ranges::equal(counts, expected));
+    EXPECT_EQ(std::ranges::max(counts) > 4, counted == CountedLoads::chosen);  // the capacity
+  }
+}
+
+TEST(StableLatentMoE, TheCollectorCountsWhatWasChosenBeforeDropping) {
+  auto settings = small_settings();
+  settings.router.assignment.capacity = {.drop = DropPolicy::position, .factor = 0.5};
+  const auto moe = make_moe<float>(settings);
+  moe->expert_load_counts().emplace(5, 0);
+  moe->forward(random_matrix<float>(20, 6, 2), {});
+  std::int64_t sum = 0;
+  for (const std::int64_t count : *moe->expert_load_counts()) sum += count;
+  EXPECT_EQ(sum, 40);
 }
 
 TEST(StableLatentMoE, ScaleOfAllWeightsAlmostVanishesBehindTheNormAndActsLinearlyWithoutIt) {
