@@ -4,9 +4,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "core/kernels/kernels.h"
-
 #include "core/assignment/chosen_experts.h"
+#include "core/kernels/kernels.h"
 
 namespace ballast {
 

@@ -6,6 +6,7 @@ namespace {
 using Fields = std::vector<Field<Scenario>>;
 
 constexpr NumberType positive{.above = 0.0, .at_most = 1e6};
+constexpr NumberType not_negative{.at_least = 0.0, .at_most = 1e6};
 constexpr NumberType below_one{.at_least = 0.0, .below = 1.0};
 
 constexpr const char* kind = "balancer.kind";
@@ -35,21 +36,29 @@ Field<Scenario> common_field(std::string path, std::string meaning, Member first
 Fields common_fields() {
   return {
       field(
-          kind, [](auto& s) -> auto& { return s.balancer.kind; }, "How biases are kept."),
+          kind, [](auto& s) -> auto& { return s.balancer.kind; }, "What keeps loads in balance: how biases move, or how a batch is assigned."),
       common_field(
           "balancer.update",
           "Whether biases move at the optimizer step or at each training forward.",
           [](auto& s) -> auto& { return s.balancer.quantile.update; },
           [](auto& s) -> auto& { return s.balancer.sign.loads.update; },
-          [](auto& s) -> auto& { return s.balancer.smebu.loads.update; })
-          .when(kind, {"quantile", "sign", "smebu", "none"}),
+          [](auto& s) -> auto& { return s.balancer.smebu.loads.update; },
+          [](auto& s) -> auto& { return s.balancer.threshold.update; })
+          .when(kind, {"quantile", "sign", "smebu", "threshold", "none"}),
       common_field(
           "balancer.on_skipped_step",
           "What a step skipped on overflow does with the observations of its forwards.",
           [](auto& s) -> auto& { return s.balancer.quantile.on_skipped_step; },
           [](auto& s) -> auto& { return s.balancer.sign.loads.on_skipped_step; },
-          [](auto& s) -> auto& { return s.balancer.smebu.loads.on_skipped_step; })
-          .when(kind, {"quantile", "sign", "smebu", "none"}),
+          [](auto& s) -> auto& { return s.balancer.smebu.loads.on_skipped_step; },
+          [](auto& s) -> auto& { return s.balancer.threshold.on_skipped_step; })
+          .when(kind, {"quantile", "sign", "smebu", "threshold", "none"}),
+      common_field(
+          "balancer.counted",
+          "Whether loads are what the router chose, or what was kept where experts have a capacity.",
+          [](auto& s) -> auto& { return s.balancer.sign.loads.counted; },
+          [](auto& s) -> auto& { return s.balancer.smebu.loads.counted; })
+          .when(kind, {"sign", "smebu"}),
   };
 }
 
@@ -117,11 +126,69 @@ Fields smebu_fields() {
   };
 }
 
+Fields assignment_fields() {
+  return {
+      field(
+          "balancer.sinkhorn_iterations",
+          [](auto& s) -> auto& { return s.model.moe.router.assignment.sinkhorn.iterations_max; },
+          IntegerType{.at_least = 1, .at_most = 1'000'000}, "Iterations at most.")
+          .when(kind, {"sinkhorn"}),
+      field(
+          "balancer.sinkhorn_tolerance",
+          [](auto& s) -> auto& { return s.model.moe.router.assignment.sinkhorn.tolerance; },
+          not_negative, "Mean change of an expert's factor at which iterating ends.")
+          .when(kind, {"sinkhorn"}),
+      field(
+          "balancer.threshold_ema", [](auto& s) -> auto& { return s.balancer.threshold.ema; },
+          below_one, "Share of the old threshold that is kept at an update.")
+          .when(kind, {"threshold"}),
+  };
+}
+
+constexpr const char* drop = "balancer.drop";
+constexpr const char* aux = "balancer.aux_loss";
+const std::vector<std::string> some_aux = {"megatron", "without_k", "switch_top_1", "gshard"};
+
+Fields capacity_fields() {
+  return {
+      field(
+          drop, [](auto& s) -> auto& { return s.model.moe.router.assignment.capacity.drop; },
+          "Which assignments an expert keeps that has more than its capacity: the largest weights, "
+          "or the first tokens; `none`: there is no capacity."),
+      field(
+          "balancer.capacity_factor",
+          [](auto& s) -> auto& { return s.model.moe.router.assignment.capacity.factor; }, positive,
+          "An expert keeps ceil(factor tokens top_k / routed_experts) assignments of a micro-batch.")
+          .when(drop, {"probs", "position"}),
+  };
+}
+
+Fields loss_fields() {
+  return {
+      field(
+          aux, [](auto& s) -> auto& { return s.model.moe.losses.aux; },
+          "Formula of the load-balancing loss that is added to the model's."),
+      field(
+          "balancer.aux_coefficient",
+          [](auto& s) -> auto& { return s.model.moe.losses.aux_coefficient; }, not_negative,
+          "Factor on it.")
+          .when(aux, some_aux),
+      field(
+          "balancer.aux_scope", [](auto& s) -> auto& { return s.model.moe.losses.aux_scope; },
+          "The tokens whose loads it sees; `global` is the step so far.")
+          .when(aux, some_aux),
+      field(
+          "balancer.z_loss", [](auto& s) -> auto& { return s.model.moe.losses.z_coefficient; },
+          not_negative, "Factor on the mean square of log(sum(exp(logits))), added; 0 is off."),
+  };
+}
+
 }  // namespace
 
 Fields balancer_fields() {
   Fields fields;
-  for (Fields part : {common_fields(), quantile_fields(), sign_fields(), smebu_fields()}) {
+  for (Fields part : {common_fields(), quantile_fields(), sign_fields(), smebu_fields(),
+                      assignment_fields(), capacity_fields(), loss_fields()}) {
     fields.insert(fields.end(), std::make_move_iterator(part.begin()),
                   std::make_move_iterator(part.end()));
   }

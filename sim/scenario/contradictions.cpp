@@ -1,6 +1,7 @@
 #include "sim/scenario/contradictions.h"
 
 #include "sim/scenario/field_type.h"
+#include "sim/scenario/words.h"
 
 namespace ballast::sim {
 namespace {
@@ -25,9 +26,9 @@ Found more_choices_than_experts(const Scenario& s) {
 
 Found nothing_to_balance(const Scenario& s) {
   const RouterSettings& router = s.model.moe.router;
-  if (s.balancer.kind != BalancerKind::quantile || router.top_k != router.routed_experts) {
-    return std::nullopt;
-  }
+  const bool by_quantiles =
+      s.balancer.kind == BalancerKind::quantile || s.balancer.kind == BalancerKind::threshold;
+  if (!by_quantiles || router.top_k != router.routed_experts) return std::nullopt;
   return Contradiction{
       {"balancer.kind", "model.top_k", "model.routed_experts"},
       "quantile balancing needs an expert that is not chosen, and each token chooses all " +
@@ -54,6 +55,43 @@ Found quantiles_of_groups(const Scenario& s) {
       "quantile balancing needs the one score that an expert has to pass to be chosen, and with "
       "groups it depends on the scores of the whole group",
       "set model.groups.count to 1, or balancer.kind to \"sign\""};
+}
+
+bool is_rule(BalancerKind kind) {
+  return kind == BalancerKind::sinkhorn || kind == BalancerKind::expert_choice ||
+         kind == BalancerKind::threshold || kind == BalancerKind::optimal;
+}
+
+std::string quoted(BalancerKind kind) {
+  return "\"" + std::string(word(kind)) + "\"";
+}
+
+Found groups_of_another_rule(const Scenario& s) {
+  if (!is_rule(s.balancer.kind) || !s.model.moe.router.groups.limit()) return std::nullopt;
+  return Contradiction{{"balancer.kind", "model.groups.count"},
+                       "groups limit how a token chooses its top_k experts, and with " +
+                           quoted(s.balancer.kind) + " it does not",
+                       "set model.groups.count to 1"};
+}
+
+Found capacity_of_equal_loads(const Scenario& s) {
+  const bool equal = s.balancer.kind == BalancerKind::expert_choice ||
+                     s.balancer.kind == BalancerKind::optimal;
+  if (!equal || s.model.moe.router.assignment.capacity.drop == DropPolicy::none) return std::nullopt;
+  return Contradiction{{"balancer.drop", "balancer.kind"},
+                       quoted(s.balancer.kind) + " gives all experts the same load, so none is above another's capacity",
+                       "set balancer.drop to \"none\""};
+}
+
+Found two_ways_to_balance_a_batch(const Scenario& s) {
+  const bool assigned = s.balancer.kind == BalancerKind::sinkhorn ||
+                        s.balancer.kind == BalancerKind::expert_choice ||
+                        s.balancer.kind == BalancerKind::optimal;
+  if (!assigned || s.model.moe.losses.aux == AuxFormula::none) return std::nullopt;
+  return Contradiction{{"balancer.aux_loss", "balancer.kind"},
+                       quoted(s.balancer.kind) + " balances every batch itself, and the loss would push the scores for loads "
+                                                 "that no token gets",
+                       "set balancer.aux_loss to \"none\""};
 }
 
 Found two_dampings(const Scenario& s) {
@@ -118,11 +156,26 @@ Found never_evaluated(const Expectation& e, const Scenario& s) {
   return Contradiction{{"metric"}, "the run never evaluates", "set training.evaluate_every"};
 }
 
+Found never_measured(const Expectation& e, const Scenario& s) {
+  const auto& moe = s.model.moe;
+  const auto missing = [&](const char* field) {
+    return Contradiction{{"metric"}, "the run has no " + e.metric, std::string("set ") + field};
+  };
+  if (e.metric == "drop_rate" && moe.router.assignment.capacity.drop == DropPolicy::none) {
+    return missing("balancer.drop");
+  }
+  if (e.metric == "aux_loss" && moe.losses.aux == AuxFormula::none) return missing("balancer.aux_loss");
+  if (e.metric == "z_loss" && moe.losses.z_coefficient == 0.0) return missing("balancer.z_loss");
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
   for (const auto rule : {more_choices_than_experts, nothing_to_balance, impossible_groups,
-                          quantiles_of_groups, two_dampings, token_outside_vocabulary, batch_beyond_counting}) {
+                          quantiles_of_groups, groups_of_another_rule, capacity_of_equal_loads,
+                          two_ways_to_balance_a_batch, two_dampings, token_outside_vocabulary,
+                          batch_beyond_counting}) {
     if (auto found = rule(scenario)) return found;
   }
   return std::nullopt;
@@ -130,7 +183,8 @@ std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
 
 std::optional<Contradiction> contradiction_in(const Expectation& expectation,
                                               const Scenario& scenario) {
-  for (const auto rule : {no_bound, no_value_in_bounds, until_before_from, never_evaluated}) {
+  for (const auto rule : {no_bound, no_value_in_bounds, until_before_from, never_evaluated,
+                          never_measured}) {
     if (auto found = rule(expectation, scenario)) return found;
   }
   return std::nullopt;

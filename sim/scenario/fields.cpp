@@ -82,6 +82,15 @@ Fields model_fields() {
           "model.routed_scale", [](auto& s) -> auto& { return s.model.moe.router.routed_scale; },
           positive, "Factor on all weights, applied last."),
       field(
+          "model.groups.count", [](auto& s) -> auto& { return s.model.moe.router.groups.count; },
+          size, "Groups of routed experts; with more than one, a token's experts are of the best."),
+      field(
+          "model.groups.chosen", [](auto& s) -> auto& { return s.model.moe.router.groups.chosen; },
+          size, "Groups that a token chooses its experts from; at most `model.groups.count`."),
+      field(
+          "model.groups.score", [](auto& s) -> auto& { return s.model.moe.router.groups.score; },
+          "A group's score: the sum of its 2 best biased scores, or of its top_k / chosen best."),
+      field(
           "model.activation", [](auto& s) -> auto& { return s.model.moe.activation; },
           "The gate of the experts' gated linear unit."),
       field(
@@ -227,7 +236,10 @@ const std::vector<std::string>& metric_names() {
                                                  "load_cv",
                                                  "entropy",
                                                  "gini",
-                                                 "balancedness"};
+                                                 "balancedness",
+                                                 "drop_rate",
+                                                 "aux_loss",
+                                                 "z_loss"};
   return names;
 }
 

@@ -56,6 +56,19 @@ std::uint64_t checkpoints(const Scenario& s) {
   return any ? product({parameters(s), 3, sizeof(float)}) : 0;
 }
 
+/// Logits, probabilities and plans `[tokens, experts]` that rules and losses make of a token, in fp32.
+std::uint64_t routing_extras(const Scenario& s) {
+  const std::uint64_t experts = s.model.moe.router.routed_experts;
+  switch (s.balancer.kind) {
+    case BalancerKind::sinkhorn:  // logits, and the plan in double
+      return product({3, experts});
+    case BalancerKind::optimal:  // scores in 64 bits, and the assignment
+      return product({3, experts});
+    default:
+      return s.model.moe.losses.z_coefficient > 0.0 ? experts : 0;
+  }
+}
+
 /// Values that forward keeps for backward, and the gradients of as many.
 std::uint64_t activations(const Scenario& s) {
   const StableLatentMoESettings& moe = s.model.moe;
@@ -64,7 +77,7 @@ std::uint64_t activations(const Scenario& s) {
   const std::uint64_t shared = product({moe.shared_experts, 3, moe.shared_inner});
   const std::uint64_t layer =
       sum({product({4, moe.router.hidden}), product({3, moe.router.routed_experts}),
-           product({2, moe.latent}), routed, shared});
+           product({2, moe.latent}), routed, shared, routing_extras(s)});
   const std::uint64_t token = sum({product({s.model.layers, layer}), vocabulary(s.tokens)});
   const std::uint64_t sequences =
       std::max(s.training.sequences,
@@ -72,15 +85,15 @@ std::uint64_t activations(const Scenario& s) {
   return product({2, sequences, s.tokens.sequence_length, token, sizeof(float)});
 }
 
-/// The quantile estimator `exact` keeps each required bias of a step; the others sums or counts for each expert.
-std::uint64_t quantile_observations(const Scenario& s) {
+/// `exact` keeps each required bias of a step; the others sums or counts for each expert.
+std::uint64_t observations(const Scenario& s, const QuantileSettings& quantile) {
   const std::uint64_t experts = product({s.model.layers, s.model.moe.router.routed_experts});
-  switch (s.balancer.quantile.estimator) {
+  switch (quantile.estimator) {
     case QuantileEstimatorKind::exact:
       return product({experts, s.training.ranks, s.training.micro_batches, s.training.sequences,
                       s.tokens.sequence_length, sizeof(float)});
     case QuantileEstimatorKind::histogram:
-      return product({experts, s.balancer.quantile.bins, sizeof(std::int64_t)});
+      return product({experts, quantile.bins, sizeof(std::int64_t)});
     case QuantileEstimatorKind::microbatch_mean:
     case QuantileEstimatorKind::chunk_mean:
     case QuantileEstimatorKind::sequence_mean:
@@ -92,10 +105,15 @@ std::uint64_t quantile_observations(const Scenario& s) {
 std::uint64_t observations(const Scenario& s) {
   switch (s.balancer.kind) {
     case BalancerKind::quantile:
-      return quantile_observations(s);
+      return observations(s, s.balancer.quantile);
+    case BalancerKind::threshold:
+      return observations(s, s.balancer.threshold);
     case BalancerKind::sign:
     case BalancerKind::smebu:
       return product({s.model.layers, s.model.moe.router.routed_experts, sizeof(std::int64_t)});
+    case BalancerKind::sinkhorn:
+    case BalancerKind::expert_choice:
+    case BalancerKind::optimal:
     case BalancerKind::none:
       break;
   }

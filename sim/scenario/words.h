@@ -24,8 +24,8 @@ template <>
 inline constexpr std::array<std::string_view, 3> words_of<FrequencyLaw> = {"log_normal", "zipf",
                                                                            "uniform"};
 template <>
-inline constexpr std::array<std::string_view, 4> words_of<BalancerKind> = {"quantile", "sign",
-                                                                           "smebu", "none"};
+inline constexpr std::array<std::string_view, 8> words_of<BalancerKind> = {
+    "quantile", "sign", "smebu", "sinkhorn", "expert_choice", "threshold", "optimal", "none"};
 template <>
 inline constexpr std::array<std::string_view, 5> words_of<QuantileEstimatorKind> = {
     "exact", "histogram", "microbatch_mean", "chunk_mean", "sequence_mean"};
@@ -33,6 +33,17 @@ template <>
 inline constexpr std::array<std::string_view, 2> words_of<GroupScore> = {"top_2", "top_share"};
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<SignStep> = {"sign", "rms"};
+template <>
+inline constexpr std::array<std::string_view, 2> words_of<CountedLoads> = {"chosen", "kept"};
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<DropPolicy> = {"none", "probs",
+                                                                         "position"};
+template <>
+inline constexpr std::array<std::string_view, 5> words_of<AuxFormula> = {
+    "none", "megatron", "without_k", "switch_top_1", "gshard"};
+template <>
+inline constexpr std::array<std::string_view, 3> words_of<AuxScope> = {"micro_batch", "sequence",
+                                                                       "global"};
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<UpdateCadence> = {"step", "forward"};
 template <>

@@ -97,6 +97,7 @@ void Simulation::run_step(std::size_t step) {
                     .loads = std::move(outcome.loads),
                     .digest = {}};
   record.figures["loss"] = outcome.loss;
+  record.figures.merge(outcome.router_figures);
   record.digest = step_digest(record, trainer_->model());
   if (is_new) show_biases();
   remember(std::move(record));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "core/arithmetic/functions.h"
 #include "core/arithmetic/reductions.h"
+#include "core/assignment/chosen_experts.h"
 #include "core/metrics/moe_metrics.h"
 #include "sim/trainer/make_balancer.h"
 
@@ -82,11 +84,36 @@ ForwardBackwardOutput make_output(const TokenBatch& batch, const std::vector<flo
   return output;
 }
 
+/// `[tokens, slots]`, whatever number a rule of assignment gave: the first ones, filled up with `none`.
+template <class T>
+Matrix<T> first_slots(const Matrix<T>& all, std::size_t slots, T none) {
+  if (all.cols() == slots) return all;
+  Matrix<T> first(all.rows(), slots, none);
+  for (std::size_t t = 0; t < all.rows(); ++t) {
+    const auto row = all.row(t);
+    std::ranges::copy(row.first(std::min(slots, row.size())), first.row(t).begin());
+  }
+  return first;
+}
+
+/// Assignments of valid tokens that have no place for want of capacity.
+std::int64_t dropped_assignments(const Routing<float>& routing, std::span<const std::uint8_t> valid) {
+  if (routing.kept.rows() == 0) return 0;
+  const auto chosen = routing.selection.indices.view();
+  std::int64_t dropped = 0;
+  for (std::size_t t = 0; t < chosen.rows(); ++t) {
+    for (std::size_t slot = 0; slot < chosen.cols() && valid[t] != 0; ++slot) {
+      dropped += chosen(t, slot) != routing.kept(t, slot);
+    }
+  }
+  return dropped;
+}
+
 }  // namespace
 
 Trainer::Trainer(const Scenario& scenario, std::size_t vocabulary, const Executor& executor)
     : executor_(executor),
-      model_(with_vocabulary(scenario.model, vocabulary),
+      model_(with_vocabulary(model_settings(scenario), vocabulary),
              [&] { return make_balancer(scenario.model.moe.router, scenario.balancer); }),
       optimizer_(model_.named_parameters<float>(), scenario.training.optimizer),
       loss_scale_(scenario.training.loss_scale),
@@ -100,19 +127,26 @@ void Trainer::begin_step() {
   loss_sum_ = 0.0;
   tokens_ = 0;
   loads_ = empty_loads(model_.layers(), experts_);
+  dropped_ = 0;
+  loss_values_ = {};
   optimizer_.clear_gradients();
 }
 
 ForwardBackwardOutput Trainer::forward_backward(const TokenBatch& batch, std::size_t rank) {
   pending_ = true;
   const auto& logits =
-      model_.forward(batch.inputs, {.executor = executor_, .valid = batch.valid, .rank = rank});
+      model_.forward(batch.inputs, {.executor = executor_,
+                                    .valid = batch.valid,
+                                    .rank = rank,
+                                    .sequence_length = batch.length,
+                                    .loss_scale = loss_scale_.value()});
   const auto log_sums = log_sums_of(batch, logits);
   const auto logprobs = logprobs_of(batch, logits, log_sums);
   const Loads loads = loads_of(batch);
   show_routing();
   add_losses(batch, logprobs, loss_sum_);
   add_loads(loads_, loads);
+  add_router_figures(batch);
   tokens_ += valid_tokens(batch);
   model_.backward(logit_gradient(batch, logits, log_sums), executor_);
   return make_output(batch, logprobs, loads);
@@ -161,9 +195,37 @@ Loads Trainer::loads_of(const TokenBatch& batch) {
 void Trainer::show_routing() {
   if (observer_ == nullptr) return;
   for (std::size_t layer = 0; layer < model_.layers(); ++layer) {
-    const auto& routing = model_.moe(layer).routing();
-    observer_->routed(layer, routing.selection.indices, routing.weights);
+    const auto& moe = model_.moe(layer);
+    observer_->routed(layer, first_slots(moe.routing().selection.indices, moe.top_k(), no_expert),
+                      first_slots(moe.routing().weights, moe.top_k(), 0.0f));
   }
+}
+
+void Trainer::add_router_figures(const TokenBatch& batch) {
+  const auto tokens = static_cast<double>(valid_tokens(batch));
+  for (std::size_t layer = 0; layer < model_.layers(); ++layer) {
+    const auto& moe = model_.moe(layer);
+    const RouterLossValues values = moe.loss_values();
+    loss_values_.aux += tokens * values.aux;
+    loss_values_.z += tokens * values.z;
+    dropped_ += dropped_assignments(moe.routing(), batch.valid);
+  }
+}
+
+std::map<std::string, double> Trainer::router_figures() const {
+  std::map<std::string, double> figures;
+  if (tokens_ == 0) return figures;
+  const StableLatentMoESettings& moe = model_.settings().moe;
+  const double terms = static_cast<double>(tokens_) * static_cast<double>(model_.layers());
+  if (moe.losses.aux != AuxFormula::none) figures["aux_loss"] = loss_values_.aux / terms;
+  if (moe.losses.z_coefficient > 0.0) figures["z_loss"] = loss_values_.z / terms;
+  if (moe.router.assignment.capacity.drop == DropPolicy::none) return figures;
+  std::int64_t assignments = 0;
+  for (const auto& layer : loads_) assignments = std::accumulate(layer.begin(), layer.end(), assignments);
+  if (assignments > 0) {
+    figures["drop_rate"] = static_cast<double>(dropped_) / static_cast<double>(assignments);
+  }
+  return figures;
 }
 
 void Trainer::inject_overflow() {
@@ -175,12 +237,14 @@ StepOutcome Trainer::optim_step() {
                       .loss = loss_sum_ / static_cast<double>(tokens_),
                       .loss_scale = loss_scale_.value(),
                       .tokens = tokens_,
-                      .loads = std::move(loads_)};
+                      .loads = {},
+                      .router_figures = router_figures()};
+  outcome.loads = std::move(loads_);
   if (outcome.applied && tokens_ > 0) {
     optimizer_.step(loss_scale_.value() * static_cast<double>(tokens_));
   }
   for (std::size_t layer = 0; layer < model_.layers(); ++layer) {
-    model_.moe(layer).balancer().end_step(outcome.applied);
+    model_.moe(layer).end_step(outcome.applied);
   }
   loss_scale_.end_step(outcome.applied);
   begin_step();

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "core/executor.h"
@@ -26,6 +28,10 @@ struct StepOutcome {
   double loss_scale = 1.0;   ///< that was in force during the step
   std::int64_t tokens = 0;   ///< valid tokens of all micro-batches and ranks
   Loads loads;
+  /// `drop_rate`, the share of assignments dropped for want of capacity; `aux_loss` and `z_loss`, coefficients included
+  /// and not part of `loss`, means over layers and valid tokens. Only what the scenario turns on, and none without a
+  /// valid token.
+  std::map<std::string, double> router_figures;
 };
 
 /// What an evaluation forward came to.
@@ -37,6 +43,8 @@ struct Evaluated {
 
 /// Trains the next-token model of a scenario, called as Tinker's training clients are: `forward_backward` for
 /// every micro-batch of every simulated data-parallel rank, then `optim_step`.
+///
+/// Router losses go into the gradients by their valid tokens, so that the step's mean over tokens is theirs too.
 ///
 /// Ranks hold the same parameters, so one model stands for all. Gradients and losses are sums over valid
 /// tokens that run on in token order from call to call, and the step divides by the number of tokens: how a
@@ -76,6 +84,8 @@ class Trainer {
                                const std::vector<float>& log_sums) const;
   Loads loads_of(const TokenBatch& batch);
   void show_routing();
+  void add_router_figures(const TokenBatch& batch);
+  std::map<std::string, double> router_figures() const;
   void begin_step();
 
   const Executor& executor_;
@@ -90,6 +100,8 @@ class Trainer {
   double loss_sum_ = 0.0;
   std::int64_t tokens_ = 0;
   Loads loads_;
+  std::int64_t dropped_ = 0;
+  RouterLossValues loss_values_;  ///< sums over layers and valid tokens
 };
 
 }  // namespace ballast::sim

@@ -8,13 +8,13 @@
 namespace ballast::sim {
 namespace {
 
-Scenario scenario_with(const std::vector<std::string>& assignments, const std::string& text = "{}") {
+Scenario scenario_with(const std::vector<std::string>& assignments, const std::string& text = R"({"ballast": 1})") {
   std::vector<Override> overrides;
   for (const auto& assignment : assignments) overrides.push_back(parse_override(assignment).value());
   return parse_scenario(text, "x.json", overrides).common;
 }
 
-std::string error_with(const std::vector<std::string>& assignments, const std::string& text = "{}") {
+std::string error_with(const std::vector<std::string>& assignments, const std::string& text = R"({"ballast": 1})") {
   try {
     scenario_with(assignments, text);
   } catch (const InputError& error) {
@@ -48,7 +48,7 @@ TEST(BalancerFields, CommonFieldsReachTheKindInForce) {
 }
 
 TEST(BalancerFields, AnOverriddenKindDropsWhatTheFileSaysOfAnother) {
-  const std::string file = R"({"balancer": {"kind": "quantile", "estimator": "exact", "gain": 2}})";
+  const std::string file = R"({"ballast": 1, "balancer": {"kind": "quantile", "estimator": "exact", "gain": 2}})";
   const auto s = scenario_with({"balancer.kind=sign", "balancer.rate=0.01"}, file);
   EXPECT_EQ(s.balancer.kind, BalancerKind::sign);
   EXPECT_EQ(s.balancer.sign.rate, 0.01);
@@ -73,6 +73,56 @@ TEST(BalancerFields, GroupsThatDoNotFitAreRefusedWithTheReason) {
 TEST(BalancerFields, QuantilesOfGroupLimitedChoicesAreRefused) {
   const auto error = error_with({"model.routed_experts=32", "model.groups.count=8"});
   EXPECT_TRUE(contains(error, "quantile balancing needs the one score")) << error;
+}
+
+TEST(BalancerFields, RulesOfAssignmentRefuseWhatCannotBeWithThem) {
+  for (const std::string kind : {"sinkhorn", "expert_choice", "threshold", "optimal"}) {
+    const auto error = error_with({"balancer.kind=" + kind, "model.groups.count=2"});
+    EXPECT_TRUE(contains(error, "groups limit how a token chooses")) << kind << ": " << error;
+  }
+  for (const std::string kind : {"expert_choice", "optimal"}) {
+    const auto error = error_with({"balancer.kind=" + kind, "balancer.drop=probs"});
+    EXPECT_TRUE(contains(error, "gives all experts the same load")) << kind << ": " << error;
+  }
+  for (const std::string kind : {"sinkhorn", "expert_choice", "optimal"}) {
+    const auto error = error_with({"balancer.kind=" + kind, "balancer.aux_loss=megatron"});
+    EXPECT_TRUE(contains(error, "balances every batch itself")) << kind << ": " << error;
+  }
+  EXPECT_TRUE(contains(error_with({"balancer.kind=threshold", "model.routed_experts=4", "model.top_k=4"}),
+                       "needs an expert that is not chosen"));
+}
+
+TEST(BalancerFields, CombinationsOfPapersAreAccepted) {
+  EXPECT_EQ(error_with({"balancer.kind=sign", "balancer.aux_loss=megatron", "balancer.aux_scope=sequence",
+                        "balancer.aux_coefficient=0.0001"}),
+            "accepted");
+  EXPECT_EQ(error_with({"balancer.z_loss=0.001"}), "accepted");
+  EXPECT_EQ(error_with({"balancer.kind=sign", "balancer.drop=probs", "balancer.counted=kept"}), "accepted");
+  EXPECT_EQ(error_with({"balancer.drop=position", "balancer.capacity_factor=1"}), "accepted");
+}
+
+TEST(BalancerFields, LossesAndCapacitiesReachTheModel) {
+  const auto s = scenario_with({"balancer.kind=sign", "balancer.aux_loss=switch_top_1", "balancer.aux_coefficient=0.5",
+                                "balancer.aux_scope=global", "balancer.z_loss=0.25", "balancer.drop=position",
+                                "balancer.capacity_factor=2"});
+  const auto settings = model_settings(s);
+  EXPECT_EQ(settings.moe.losses.aux, AuxFormula::switch_top_1);
+  EXPECT_EQ(settings.moe.losses.aux_coefficient, 0.5);
+  EXPECT_EQ(settings.moe.losses.aux_scope, AuxScope::global);
+  EXPECT_EQ(settings.moe.losses.z_coefficient, 0.25);
+  EXPECT_EQ(settings.moe.router.assignment.capacity.drop, DropPolicy::position);
+  EXPECT_EQ(settings.moe.router.assignment.capacity.factor, 2.0);
+  EXPECT_EQ(settings.moe.router.assignment.rule, AssignmentRule::top_k);
+  EXPECT_EQ(model_settings(scenario_with({"balancer.kind=optimal"})).moe.router.assignment.rule,
+            AssignmentRule::optimal);
+}
+
+TEST(BalancerFields, ExpectationsOfWhatTheRunDoesNotMeasureAreRefused) {
+  for (const std::string metric : {"drop_rate", "aux_loss", "z_loss"}) {
+    const std::string file = R"({"ballast": 1, "expect": [{"metric": ")" + metric + R"(", "at_most": 1}]})";
+    EXPECT_TRUE(contains(error_with({}, file), "the run has no " + metric)) << metric;
+    EXPECT_EQ(error_with({"balancer.drop=probs", "balancer.aux_loss=gshard", "balancer.z_loss=1"}, file), "accepted");
+  }
 }
 
 }  // namespace
