@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,7 @@ struct Tile {
         finite(tokens),
         loads(shape.experts) {}
 
-  ScoreTile route(const Shape& shape, const Batch& batch, std::size_t first) {
-    const std::size_t count = std::min(tokens, shape.tokens - first);
+  ScoreTile route(const Shape& shape, const Batch& batch, std::size_t first, std::size_t count) {
     kernels::active().route({.tokens = count,
                              .experts = shape.experts,
                              .top_k = shape.top_k,
@@ -99,7 +99,7 @@ template <class Observe>
 void for_each_tile(const Shape& shape, std::size_t number, Observe observe) {
   Tile tile(shape);
   for (std::size_t first = 0; first < shape.tokens; first += tile.tokens) {
-    observe(tile.route(shape, batch(number), first));
+    observe(tile.route(shape, batch(number), first, std::min(tile.tokens, shape.tokens - first)));
   }
   benchmark::DoNotOptimize(tile.loads.data());
 }
@@ -131,9 +131,7 @@ void exact(benchmark::State& state, std::size_t number) {
     BracketedQuantile sample(open_brackets(shape.experts));
     Tile tile(shape);
     for (std::size_t run = 0; run < 32; ++run) {
-      ScoreTile part = tile.route(shape, batch(number), run * (shape.tokens / 33));
-      part.tokens = std::min<std::size_t>(part.tokens, 64);
-      sample.observe(part);
+      sample.observe(tile.route(shape, batch(number), run * (shape.tokens / 33), 64));
     }
     BracketedQuantile found(brackets_from_sample(sample, shape.experts, position,
                                                  static_cast<std::int64_t>(shape.tokens)));
@@ -177,6 +175,11 @@ const int registered = [] {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as the command does
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 #endif
+  const char* const target = std::getenv("BALLAST_TARGET");  // as for the command
+  for (const auto* const each : kernels::available()) {
+    if (target != nullptr && kernels::name(each->target) == target)
+      kernels::limit_target(each->target);
+  }
   benchmark::RegisterBenchmark("limit/fma", limit_fma);
   benchmark::RegisterBenchmark("limit/read", limit_read);
   benchmark::RegisterBenchmark("sigmoid/in_L1", sigmoid);

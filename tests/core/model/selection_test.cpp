@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/assignment/chosen_experts.h"
+
 namespace ballast {
 namespace {
 
@@ -108,6 +110,21 @@ TEST(Selection, CountsTheAssignmentsOfValidRows) {
   EXPECT_EQ(counts, (std::vector<std::int64_t>{2, 0, 2, 0}));
   count_assignments(indices, {}, counts);
   EXPECT_EQ(counts, (std::vector<std::int64_t>{4, 1, 5, 0}));
+}
+
+TEST(CountAssignments, CountsEveryAssignmentOfFewAndOfManyExpertsAndNothingForNoExpert) {
+  for (const std::size_t experts : {1, 8, 64, 65, 300}) {
+    Matrix<std::int32_t> indices(37, 3);
+    std::vector<std::int64_t> right(experts, 5);
+    for (std::size_t i = 0; i < indices.values().size(); ++i) {
+      const auto expert = static_cast<std::int32_t>(i * i % (experts + 1)) - 1;
+      indices.values()[i] = expert;
+      if (expert != no_expert) ++right[static_cast<std::size_t>(expert)];
+    }
+    std::vector<std::int64_t> counts(experts, 5);
+    count_assignments(indices, {}, counts);
+    EXPECT_EQ(counts, right) << experts;
+  }
 }
 
 // ---- Group-limited top-k
