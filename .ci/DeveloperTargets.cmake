@@ -9,6 +9,10 @@ foreach(pair IN LISTS presets)
 endforeach()
 add_custom_target(ci_fresh_debian USES_TERMINAL
   COMMAND ${PROJECT_SOURCE_DIR}/tests/install/fresh_debian.sh)
+# Cases that no other commit tried: a long check of the built-in stack, many short ones, and the mutants.
+add_custom_target(ci_campaign USES_TERMINAL
+  COMMAND ${CMAKE_COMMAND} -D BALLAST=$<TARGET_FILE:ballast> -P ${PROJECT_SOURCE_DIR}/.ci/Campaign.cmake
+  DEPENDS ballast WORKING_DIRECTORY ${PROJECT_BINARY_DIR})
 
 # Names each line that clang-format would change; nothing to do where clang-format is not installed.
 find_program(CLANG_FORMAT clang-format)

@@ -101,36 +101,54 @@ std::size_t top_k_max(const Open& open) {
   return open.balancer.kind == BalancerKind::quantile ? experts - 1 : experts;
 }
 
-/// Without experts [first, first + count), and with at most `top_k` choices; nothing when no valid model
-/// is left.
-std::optional<Case> without_experts(const Case& input, std::size_t first, std::size_t count, std::size_t top_k) {
-  Case out = input;
-  ModelSpec& model = out.open.model;
-  if (count >= model.routed_experts) return std::nullopt;
-  if (model.groups) {
-    const std::size_t group = model.routed_experts / model.groups->n_group;
-    if (count != group || model.groups->n_group < 2) return std::nullopt;
-    --model.groups->n_group;
-    model.groups->topk_group = std::min(model.groups->topk_group, model.groups->n_group);
-  }
-  model.routed_experts -= count;
-  model.top_k = std::min(top_k, top_k_max(out.open));
-  if (model.groups) {
-    const std::size_t group = model.routed_experts / model.groups->n_group;
-    model.top_k = std::min(model.top_k, group * model.groups->topk_group);
-  }
-  if (model.top_k < 1) return std::nullopt;
+/// Takes experts [first, first + count) out of everything that has a value an expert.
+void erase_experts(Case& out, std::size_t first, std::size_t count) {
+  const std::size_t experts = out.open.model.routed_experts;
   if (out.open.biases) erase_columns(*out.open.biases, first, count);
   for_each_of<Forward>(out, [&](Forward& f) {
     if (f.logits.cols() >= first + count) f.logits = without_columns(f.logits, first, count);
   });
   for_each_of<SetBiases>(out, [&](SetBiases& set) { erase_columns(set.biases, first, count); });
   for_each_of<MetricsOf>(out, [&](MetricsOf& of) {
-    const bool same = std::ranges::all_of(
-        of.counts, [&](const auto& layer) { return layer.size() == input.open.model.routed_experts; });
+    const bool same = std::ranges::all_of(of.counts, [&](const auto& layer) { return layer.size() == experts; });
     if (same) erase_columns(of.counts, first, count);
   });
-  return out;
+  out.open.model.routed_experts -= count;
+}
+
+std::size_t group_size(const ModelSpec& model) {
+  return model.groups ? model.routed_experts / model.groups->n_group : 1;
+}
+
+/// With at most `top_k` choices, as far as the model has them; nothing when that leaves no valid model.
+std::optional<Case> with_top_k(Case out, std::size_t top_k) {
+  ModelSpec& model = out.open.model;
+  model.top_k = std::min(top_k, top_k_max(out.open));
+  if (model.groups) model.top_k = std::min(model.top_k, group_size(model) * model.groups->topk_group);
+  return model.top_k < 1 ? std::nullopt : std::optional(std::move(out));
+}
+
+/// Without experts [first, first + count), and with at most `top_k` choices; nothing when no valid model
+/// is left.
+std::optional<Case> without_experts(const Case& input, std::size_t first, std::size_t count, std::size_t top_k) {
+  const ModelSpec& model = input.open.model;
+  if (count >= model.routed_experts) return std::nullopt;
+  if (model.groups && (count != group_size(model) || model.groups->n_group < 2)) return std::nullopt;
+  Case out = input;
+  erase_experts(out, first, count);
+  if (auto& groups = out.open.model.groups) {
+    --groups->n_group;
+    groups->topk_group = std::min(groups->topk_group, groups->n_group);
+  }
+  return with_top_k(std::move(out), top_k);
+}
+
+/// Without one expert of each group, the one at `places[group]`.
+std::optional<Case> with_narrower_groups(const Case& input, const std::vector<std::size_t>& places) {
+  Case out = input;
+  const std::size_t size = group_size(input.open.model);
+  for (std::size_t g = places.size(); g > 0; --g) erase_experts(out, (g - 1) * size + places[g - 1], 1);
+  return with_top_k(std::move(out), input.open.model.top_k);
 }
 
 void erase_tokens(Forward& forward, std::size_t first, std::size_t count) {
@@ -347,10 +365,6 @@ class Shrinker {
     if (best_.open.model.groups) {
       accept_change([](Case& c) { c.open.model.groups.reset(); });
     }
-    const auto group = [&] {
-      const ModelSpec& model = best_.open.model;
-      return model.groups ? model.routed_experts / model.groups->n_group : std::size_t{1};
-    };
     // Half of them at once, while that works.
     while (left_ > 0 && !best_.open.model.groups) {
       const std::size_t half = best_.open.model.routed_experts / 2;
@@ -361,13 +375,32 @@ class Shrinker {
         break;
     }
     for (std::size_t first = best_.open.model.routed_experts; first > 0 && left_ > 0;) {
-      const std::size_t count = group();
+      const std::size_t count = group_size(best_.open.model);
       first = first > count ? first - count : 0;
       if (first + count > best_.open.model.routed_experts) continue;
       const std::size_t k = best_.open.model.top_k;
       if (!accept(without_experts(best_, first, count, k)) && k > 1)
         accept(without_experts(best_, first, count, k - 1));
     }
+    while (left_ > 0 && narrow_groups()) {
+    }
+  }
+
+  /// Takes an expert out of every group: any of each where that is not too many to try, else those at one place.
+  bool narrow_groups() {
+    constexpr std::size_t combinations_max = 64;
+    const ModelSpec& model = best_.open.model;
+    const std::size_t size = group_size(model);
+    if (!model.groups || size < 2) return false;
+    std::size_t combinations = 1;
+    for (std::size_t g = 0; g < model.groups->n_group && combinations <= combinations_max; ++g) combinations *= size;
+    const bool all_alike = combinations > combinations_max;
+    for (std::size_t i = 0; i < (all_alike ? size : combinations); ++i) {
+      std::vector<std::size_t> places(model.groups->n_group, i % size);
+      for (std::size_t g = 0, rest = i; !all_alike && g < places.size(); ++g, rest /= size) places[g] = rest % size;
+      if (accept(with_narrower_groups(best_, places))) return true;
+    }
+    return false;
   }
 
   void lower_top_k() {

@@ -15,6 +15,7 @@
 #include "props/campaign/campaign.h"
 #include "props/campaign/failure_store.h"
 #include "props/campaign/report.h"
+#include "props/command/integer_option.h"
 #include "props/command/select_laws.h"
 #include "props/subjects/built_in_subject.h"
 #include "props/subjects/process_subject.h"
@@ -84,18 +85,6 @@ sim::OptionSet option_set() {
       "observations", text("FILE"), "also write every case as a line of JSON, as Hypothesis does")(
       "json", "print the results as JSON instead of a table")("help", "print this text");
   return set;
-}
-
-template <class Integer>
-Integer integer_option(const std::string& name, const std::string& text, Integer least, Integer most) {
-  Integer value = 0;
-  const char* const end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (result.ec != std::errc() || result.ptr != end || value < least || value > most) {
-    throw sim::UsageError("--" + name + " " + text + ": is no integer within " + std::to_string(least) + ".." +
-                          std::to_string(most));
-  }
-  return value;
 }
 
 /// "60", "60s", "1.5m", "2h", "200ms"

@@ -792,7 +792,8 @@ std::vector<Law> quantile_laws() {
        .source = "algorithms.md 2.2, 2.4 item 2; K3 report Eq. 14; M09 M12 M17 M37",
        .needs = {balance},
        .edges = with_shape_edges({"ties among required biases", "several micro-batches"}),
-       .generate = generates({.balancers = exact, .evaluations = true}),
+       .generate =
+           generates({.balancers = exact, .evaluations = true, .long_batches = true}),
        .check = checked(judge_moves<judge_contract>)},
       {.id = "quantile.histogram-estimate",
        .statement =
@@ -801,7 +802,8 @@ std::vector<Law> quantile_laws() {
        .source = "algorithms.md 2.3; K3 report App. D; M03 M08 M09",
        .needs = {balance},
        .edges = with_shape_edges({"several micro-batches"}),
-       .generate = generates({.balancers = histogram, .evaluations = true}),
+       .generate =
+           generates({.balancers = histogram, .evaluations = true, .long_batches = true}),
        .check = checked(judge_moves<judge_histogram>)},
       {.id = "quantile.histogram-rank",
        .statement = "The histogram's estimate lies within one bin's width of the ceil(q)-th "
@@ -882,7 +884,8 @@ std::vector<Law> quantile_laws() {
        .source = "algorithms.md 3.3; M25 M36",
        .needs = {balance},
        .edges = {},
-       .generate = generates({.balancers = {sign_balancer}, .evaluations = true}),
+       .generate =
+           generates({.balancers = {sign_balancer}, .evaluations = true, .long_batches = true}),
        .check = checked(judge_moves<judge_sign>)},
       {.id = "balance.direction",
        .statement =

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <set>
 
 #include "core/random/distributions.h"
 #include "props/cases/generate.h"
@@ -376,6 +378,77 @@ void check_groups(Subject& subject, const Case& input, Edges& edges) {
   });
 }
 
+/// The groups as if they were experts: each has the sum of its best `scored` values.
+ExactToken group_sums(const ExactToken& token, std::size_t groups, std::size_t scored) {
+  const std::size_t size = token.values.size() / groups;
+  ExactToken sums{.values = std::vector<double>(groups),
+                  .margins = std::vector<double>(groups),
+                  .gates = {},
+                  .gate_errors = {}};
+  for (std::size_t g = 0; g < groups; ++g) {
+    const auto first = token.values.begin() + static_cast<std::ptrdiff_t>(g * size);
+    std::vector<double> values(first, first + static_cast<std::ptrdiff_t>(size));
+    std::ranges::sort(values, std::greater{});
+    for (std::size_t i = 0; i < scored; ++i) sums.values[g] += values[i];
+    for (std::size_t i = 0; i < size; ++i) sums.margins[g] += token.margins[g * size + i];
+    // A sum that fp32 does not have is rounded, once an expert.
+    const double sum = sums.values[g];
+    if (static_cast<double>(static_cast<float>(sum)) != sum) {
+      sums.margins[g] += static_cast<double>(scored) * 0x1p-23 * std::abs(sum);
+    }
+  }
+  return sums;
+}
+
+/// Whether the choice is right when groups are judged by their best `scored` experts.
+bool fits_best_groups(const RoutedToken& token, const Groups& groups, std::size_t scored) {
+  const ExactToken sums = group_sums(token.exact, groups.n_group, scored);
+  const std::size_t size = token.exact.values.size() / groups.n_group;
+  std::vector<bool> is_open(groups.n_group);
+  for (const auto expert : token.chosen) is_open[static_cast<std::size_t>(expert) / size] = true;
+  for (std::size_t g = 0; g < groups.n_group; ++g) {
+    std::size_t surely_better = 0, perhaps_better = 0;
+    for (std::size_t other = 0; other < groups.n_group; ++other) {
+      if (other == g) continue;
+      surely_better += surely_before(sums, other, g);
+      perhaps_better += !surely_before(sums, g, other);
+    }
+    if (is_open[g] && surely_better >= groups.topk_group) return false;
+    if (perhaps_better < groups.topk_group) is_open[g] = true;
+  }
+  ExactToken inside = token.exact;
+  for (std::size_t j = 0; j < inside.values.size(); ++j) {
+    if (!is_open[j / size]) inside.values[j] = -INFINITY;
+  }
+  return !wrong_choice(inside, token.chosen);
+}
+
+/// By either of the rules in use, and by the same for all tokens.
+void check_best_groups(Subject& subject, const Case& input, Edges& edges) {
+  const ModelSpec& model = input.open.model;
+  if (!model.groups || model.groups->topk_group == 0 || model.groups->n_group == 0) discard();
+  const std::size_t size = model.routed_experts / model.groups->n_group;
+  if (size * model.groups->n_group != model.routed_experts) discard();
+  if (model.top_k > model.groups->topk_group * size) discard();
+  std::set<std::size_t> rules = {2, model.top_k / model.groups->topk_group};
+  std::erase_if(rules, [&](std::size_t scored) { return scored < 1 || scored > size; });
+  if (rules.empty()) discard();
+  judge_evaluations(subject, input, edges, [&](const RoutedToken& token) {
+    if (!token.exact.ordered) return;
+    if (model.groups->topk_group < model.groups->n_group) edges.insert("groups left out");
+    std::erase_if(rules, [&](std::size_t scored) {
+      return !fits_best_groups(token, *model.groups, scored);
+    });
+    if (!rules.empty()) return;
+    const ExactToken sums = group_sums(token.exact, model.groups->n_group, std::min<std::size_t>(2, size));
+    break_law(place(input.history, token.request, token.token),
+              "experts of the " + std::to_string(model.groups->topk_group) +
+                  " best groups, by the sums of their best 2 values, " + text(sums.values) +
+                  ", or of their best top_k / topk_group",
+              "experts " + text(token.chosen) + ", values " + text(token.exact.values));
+  });
+}
+
 }  // namespace
 
 std::vector<Law> selection_laws() {
@@ -492,6 +565,14 @@ std::vector<Law> selection_laws() {
        .edges = {"negative score + bias"},
        .generate = grouped,
        .check = judged(check_groups)},
+      {.id = "selection.best-groups",
+       .statement = "With group limits, the groups that a token chooses from are those with the "
+                    "largest sums of their best two values, or of their best top_k / topk_group.",
+       .source = "algorithms.md 3.5; M66 M75",
+       .needs = {route, groups},
+       .edges = {"groups left out"},
+       .generate = grouped,
+       .check = judged(check_best_groups)},
   };
 }
 

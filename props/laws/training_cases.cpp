@@ -37,6 +37,12 @@ class TrainingRun {
     evaluations_ = features_.evaluations && !one_in(stream_, 3);
     recomputes_ = features_.recomputes && !one_in(stream_, 8);
     skew();
+    if (long_batch_) {
+      add_long_batch();
+      case_.history.push_back(Step{});
+      case_.salt = stream_();
+      return std::move(case_);
+    }
     const std::size_t steps = between(stream_, 1, features_.steps_max);
     for (std::size_t s = 0; s < steps; ++s) draw_step();
     case_.salt = stream_();
@@ -47,7 +53,9 @@ class TrainingRun {
   ModelSpec& model() { return case_.open.model; }
 
   void draw_model() {
-    model().layers = one_in(stream_, 3) ? 2 : 1;
+    long_batch_ = features_.long_batches && one_in(stream_, 24);
+    if (long_batch_) size_ = 0;
+    model().layers = !long_batch_ && one_in(stream_, 3) ? 2 : 1;
     model().routed_experts = between(stream_, 2, 3 + 6 * size_ / 100);
     model().top_k = one_in(stream_, 3) ? model().routed_experts - 1
                                        : between(stream_, 1, model().routed_experts - 1);
@@ -63,7 +71,7 @@ class TrainingRun {
   }
 
   void draw_biases() {
-    if (!features_.first_biases || one_in(stream_, 2)) return;
+    if (!features_.first_biases || long_batch_ || one_in(stream_, 2)) return;
     const bool grid = one_in(stream_, 2);
     const float offset = one_in(stream_, 4) ? on_grid(stream_) : 0.0f;
     Biases biases(model().layers, std::vector<float>(model().routed_experts));
@@ -71,6 +79,19 @@ class TrainingRun {
       for (float& b : row) b = offset + 0.5f * (grid ? on_grid(stream_) : smooth(stream_));
     }
     case_.open.biases = std::move(biases);
+  }
+
+  /// Each expert is the best of as many tokens, but for a few that are drawn: counts above the
+  /// integers of bf16 (256), whose small differences matter.
+  void add_long_batch() {
+    Forward forward{.logits = Matrix<float>(between(stream_, 500, 700), model().routed_experts),
+                    .mask = {}};
+    for (std::size_t t = 0; t < forward.logits.rows(); ++t) {
+      const auto row = forward.logits.row(t);
+      for (float& z : row) z = on_grid(stream_);
+      row[one_in(stream_, 64) ? uniform_index(stream_, row.size()) : t % row.size()] += 4.0f;
+    }
+    case_.history.push_back(std::move(forward));
   }
 
   void skew() {
@@ -164,6 +185,7 @@ class TrainingRun {
   std::size_t size_;
   Case case_;
   Logits family_ = Logits::smooth;
+  bool long_batch_ = false;
   bool evaluations_ = false;
   bool recomputes_ = false;
   std::size_t hot_ = 0;

@@ -22,6 +22,7 @@ struct TrainingFeatures {
   bool skipped_steps = false;
   bool empty_forwards = false;  ///< some forwards without tokens, some steps without forwards
   bool not_finite = false;      ///< some logits are NaN or infinite
+  bool long_batches = false;    ///< some steps of 500 to 700 tokens whose loads are all but equal
   std::size_t steps_max = 3;
 };
 

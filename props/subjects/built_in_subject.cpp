@@ -8,6 +8,7 @@
 
 #include "core/balancers/no_balancer.h"
 #include "core/balancers/quantile_balancer.h"
+#include "core/balancers/sign_balancer.h"
 #include "core/metrics/combine.h"
 #include "core/metrics/moe_metrics.h"
 #include "core/model/selection.h"
@@ -28,11 +29,35 @@ bool has_shape(const Biases& biases, std::size_t layers, std::size_t experts) {
          std::ranges::all_of(biases, [&](const auto& row) { return row.size() == experts; });
 }
 
+UpdateCadence cadence(Update update) {
+  return update == Update::step ? UpdateCadence::step : UpdateCadence::forward;
+}
+SkippedStep policy(OnOverflow on_overflow) {
+  return on_overflow == OnOverflow::keep ? SkippedStep::keep : SkippedStep::discard;
+}
+
+/// DeepSeek-V3's rule: a group is judged by the sum of its two best s + b.
+ExpertGroups expert_groups(const ModelSpec& model) {
+  if (!model.groups) return {};
+  return {.count = model.groups->n_group,
+          .chosen = model.groups->topk_group,
+          .score = GroupScore::top_2};
+}
+
+std::optional<Refusal> refusal_of_groups(const Open& open) {
+  const ExpertGroups groups = expert_groups(open.model);
+  if (const auto wrong = problem(groups, open.model.routed_experts, open.model.top_k)) {
+    return unsupported("groups: " + *wrong);
+  }
+  if (groups.limit() && open.balancer.kind == BalancerKind::quantile) {
+    return unsupported("quantile balancing with groups: there is no cutoff");
+  }
+  return std::nullopt;
+}
+
 /// Why a case cannot begin, if it cannot.
 std::optional<Refusal> refusal(const Open& open) {
   const ModelSpec& model = open.model;
-  if (model.groups) return unsupported("group-limited selection");
-  if (open.balancer.kind == BalancerKind::sign) return unsupported("the sign balancer");
   if (model.layers < 1 || model.routed_experts < 1 || open.ranks < 1) {
     return invalid("open: layers, routed_experts and ranks are at least 1");
   }
@@ -43,6 +68,7 @@ std::optional<Refusal> refusal(const Open& open) {
   if (open.balancer.kind == BalancerKind::quantile && model.top_k == model.routed_experts) {
     return unsupported("quantile balancing with top_k = routed_experts: there is no cutoff");
   }
+  if (auto refused = refusal_of_groups(open)) return refused;
   if (open.biases && !has_shape(*open.biases, model.layers, model.routed_experts)) {
     return invalid("open: biases are not of shape [layers, routed_experts]");
   }
@@ -124,7 +150,8 @@ struct BuiltInSubject::Model final : Module {
 BuiltInSubject::BuiltInSubject(std::string name, OnOverflow on_overflow) {
   using enum Capability;
   hello_ = {.name = std::move(name),
-            .supports = {route, balance, collect, metrics, combine, state, mask, recompute, ranks},
+            .supports = {route, balance, collect, metrics, combine, state, mask, recompute, ranks,
+                         groups},
             .on_overflow = on_overflow};
 }
 
@@ -141,7 +168,8 @@ Answer BuiltInSubject::open(const Open& open) {
                                                            .top_k = spec.top_k,
                                                            .score = spec.score,
                                                            .renormalize = spec.renormalize,
-                                                           .routed_scale = spec.routed_scale});
+                                                           .routed_scale = spec.routed_scale,
+                                                           .groups = expert_groups(spec)});
   try {
     for (std::size_t l = 0; l < spec.layers; ++l) {
       layers_.push_back(
@@ -167,19 +195,28 @@ Answer BuiltInSubject::ask(const Request& request) {
   }
 }
 
-std::unique_ptr<Balancer> BuiltInSubject::make_balancer() {
+QuantileSettings BuiltInSubject::quantile_settings() const {
   const BalancerSpec& spec = open_.balancer;
-  const auto [experts, top_k] = std::pair(model().routed_experts, model().top_k);
-  if (spec.kind == BalancerKind::none) return std::make_unique<NoBalancer>(experts);
-  return std::make_unique<QuantileBalancer>(
-      experts, top_k,
-      QuantileSettings{
-          .estimator = spec.estimator == Estimator::exact ? QuantileEstimatorKind::exact
+  return {.estimator = spec.estimator == Estimator::exact ? QuantileEstimatorKind::exact
                                                           : QuantileEstimatorKind::histogram,
           .bins = spec.bins,
-          .update = spec.update == Update::step ? UpdateCadence::step : UpdateCadence::forward,
-          .on_skipped_step =
-              hello_.on_overflow == OnOverflow::keep ? SkippedStep::keep : SkippedStep::discard});
+          .update = cadence(spec.update),
+          .on_skipped_step = policy(hello_.on_overflow)};
+}
+
+std::unique_ptr<Balancer> BuiltInSubject::make_balancer() {
+  const std::size_t experts = model().routed_experts;
+  switch (open_.balancer.kind) {
+    case BalancerKind::quantile:
+      return std::make_unique<QuantileBalancer>(experts, model().top_k, quantile_settings());
+    case BalancerKind::sign:
+      return std::make_unique<SignBalancer>(
+          experts, SignSettings{.rate = open_.balancer.rate,
+                                .loads = {.update = cadence(open_.balancer.update),
+                                          .on_skipped_step = policy(hello_.on_overflow)}});
+    default:
+      return std::make_unique<NoBalancer>(experts);
+  }
 }
 
 Routing<float> BuiltInSubject::route(const Forward& forward) {

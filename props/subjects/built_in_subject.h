@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/balancers/balancer.h"
+#include "core/balancers/quantile_settings.h"
 #include "core/diagnostics/moe_diagnostics.h"
 #include "core/model/module.h"
 #include "core/model/router.h"
@@ -36,7 +37,8 @@ class MoELayer final : public Module, public ExpertLoadSlot {
 };
 
 /// The project's own stack as a subject: the core's router, balancers, load collector, metrics and
-/// chunk combiner. It has every capability but groups, and refuses the balancer kind sign.
+/// chunk combiner. It has every capability. A group is judged by the sum of its two best s + b; with
+/// groups, or with top_k = routed_experts, quantile balancing is refused as "unsupported".
 ///
 /// A request that makes no sense (a layer or rank that does not exist, logits or a mask of another
 /// shape, exit or snapshot without a collector, a load without its save, ...) is refused as
@@ -63,6 +65,8 @@ class BuiltInSubject : public Subject {
   const Router<float>& router() const { return *router_; }
   /// The active collector; null while there is none.
   MoEDiagnostics* collector() { return collector_.get(); }
+  /// Of a quantile balancer, as it was opened.
+  QuantileSettings quantile_settings() const;
 
   // The steps.
   virtual std::unique_ptr<Balancer> make_balancer();

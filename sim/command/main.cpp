@@ -9,6 +9,7 @@
 #include "core/kernels/kernels.h"
 #include "props/command/check.h"
 #include "props/command/laws.h"
+#include "props/command/mutants.h"
 #include "sim/command/compare.h"
 #include "sim/command/dispatch.h"
 #include "sim/command/replay.h"
@@ -32,6 +33,10 @@ sim::ExitCode check(sim::Arguments arguments, std::ostream& out, std::ostream& e
 
 sim::ExitCode laws(sim::Arguments arguments, std::ostream& out, std::ostream& err) {
   return props::laws(props::all_laws(), arguments, out, err);
+}
+
+sim::ExitCode mutants(sim::Arguments arguments, std::ostream& out, std::ostream& err) {
+  return props::mutants(props::all_laws(), props::all_mutants(), arguments, out, err);
 }
 
 /// Memory that is given back to the system and taken again is paid for page by page.
@@ -64,6 +69,7 @@ int main(int count, char** words) {
       Verb{"replay", "run a recording again, and name the first difference", replay},
       Verb{"check", "hold a router, balancer or collector against the laws", check},
       Verb{"laws", "list the laws", laws},
+      Verb{"mutants", "run faulty variants, and tell which law notices which", mutants},
       Verb{"route", "one batch of scores: choices, weights, loads, next biases", route},
       Verb{"stats", "loads and metrics of recorded routing", stats},
   };

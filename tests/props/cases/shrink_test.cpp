@@ -162,5 +162,24 @@ TEST(IrrelevantParts, AreThoseWhoseValueCanBeAnother) {
                                           "/requests/1/logits/0/2"}));
 }
 
+TEST(Shrink, NarrowsGroupsOfExpertsAndDropsWholeOnes) {
+  Case input;
+  input.open.model = {.routed_experts = 12, .top_k = 3};
+  input.open.model.groups = Groups{.n_group = 3, .topk_group = 2};
+  Forward forward{.logits = Matrix<float>(1, 12), .mask = {}};
+  forward.logits(0, 5) = 3.0f;  // group 1
+  forward.logits(0, 10) = 2.0f;  // group 2
+  input.history.emplace_back(std::move(forward));
+  const Case smallest = shrink(input, [](const Case& candidate) {
+    if (!candidate.open.model.groups || candidate.history.empty()) return false;
+    const std::size_t size = candidate.open.model.routed_experts / candidate.open.model.groups->n_group;
+    const auto& logits = std::get<Forward>(candidate.history[0]).logits;
+    return size >= 2 && std::ranges::count(logits.values(), 3.0f) == 1 &&
+           std::ranges::count(logits.values(), 2.0f) == 1;
+  });
+  EXPECT_EQ(smallest.open.model.groups->n_group, 2u);
+  EXPECT_EQ(smallest.open.model.routed_experts, 4u);
+}
+
 }  // namespace
 }  // namespace ballast::props

@@ -17,7 +17,7 @@ TEST_P(EveryLaw, HoldsForTheBuiltInSubject) {
   const Law& law = GetParam();
   const Trials trials = try_law(law, subject, 600);
   EXPECT_FALSE(trials.broken) << describe(law, *trials.broken);
-  if (trials.unsupported == trials.cases) return;  // groups, the sign balancer
+  EXPECT_LT(trials.unsupported, trials.cases / 2);
   EXPECT_GE(trials.held, trials.cases / 5) << "too much is discarded to show anything";
   for (const auto& edge : law.edges) {
     EXPECT_GE(trials.edges.count(edge) > 0 ? trials.edges.at(edge) : 0, 5) << edge;

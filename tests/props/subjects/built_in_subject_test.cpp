@@ -102,10 +102,16 @@ TEST(BuiltInSubject, RefusesWhatMakesNoSense) {
 
 TEST(BuiltInSubject, OpensOnlyWhatItIs) {
   BuiltInSubject subject;
-  EXPECT_EQ(code(subject.open(two_layers(BalancerKind::sign))), "unsupported");
-  Open open = two_layers();
-  open.model.groups = Groups{};
-  EXPECT_EQ(code(subject.open(open)), "unsupported");
+  EXPECT_EQ(code(subject.open(two_layers(BalancerKind::sign))), "answered");
+  Open open = two_layers(BalancerKind::none);
+  open.model.routed_experts = 4;
+  open.model.top_k = 1;
+  open.model.groups = Groups{.n_group = 2, .topk_group = 1};
+  EXPECT_EQ(code(subject.open(open)), "answered");
+  open.balancer.kind = BalancerKind::quantile;
+  EXPECT_EQ(code(subject.open(open)), "unsupported") << "no cutoff with groups";
+  open.model.groups = Groups{.n_group = 3, .topk_group = 1};
+  EXPECT_EQ(code(subject.open(open)), "unsupported") << "no groups of one size";
   open = two_layers();
   open.model.top_k = 3;
   EXPECT_EQ(code(subject.open(open)), "unsupported") << "no cutoff";
