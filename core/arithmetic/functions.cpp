@@ -137,7 +137,7 @@ struct Tanh {
 /// x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), and with s = f / (2 + f):
 /// log(1 + f) = 2 atanh(s) = f - (f^2 / 2 - s (f^2 / 2 + s^2 (2/3 + ...))).
 template <class Real>
-Real log_of_positive(Real x) {
+inline Real log_of_positive(Real x) {
   using F = Format<Real>;
   constexpr Bits<Real> one = F::exponent_bias << F::mantissa_bits;
   constexpr Bits<Real> below_sqrt_half = std::bit_cast<Bits<Real>>(Real(0.70710678118654752440));
@@ -145,10 +145,10 @@ Real log_of_positive(Real x) {
   constexpr int bias = static_cast<int>(F::exponent_bias);
 
   const bool subnormal = x < std::numeric_limits<Real>::min();
-  if (subnormal) x *= static_cast<Real>(Bits<Real>{1} << F::mantissa_bits);
+  x *= select(subnormal, static_cast<Real>(Bits<Real>{1} << F::mantissa_bits), Real(1));
   const Bits<Real> bits = std::bit_cast<Bits<Real>>(x) + (one - below_sqrt_half);
   const int exponent = static_cast<int>(bits >> F::mantissa_bits) - bias;
-  const Real k = static_cast<Real>(subnormal ? exponent - F::mantissa_bits : exponent);
+  const Real k = static_cast<Real>(exponent) - select(subnormal, Real(F::mantissa_bits), Real(0));
   const Real f = std::bit_cast<Real>((bits & mantissa) + below_sqrt_half) - Real(1);
 
   const Real s = f / (Real(2) + f);
@@ -160,11 +160,14 @@ Real log_of_positive(Real x) {
 }
 
 template <class Real>
-Real log_of(Real x) {
-  if (x > Real(0) && x < std::numeric_limits<Real>::infinity()) return log_of_positive(x);
-  if (x == Real(0)) return -std::numeric_limits<Real>::infinity();
-  return x > Real(0) ? x : quiet_nan<Real>;
-}
+struct Log {
+  static inline Real of(Real x) {
+    const Real of_positive = log_of_positive(x);
+    const Real of_zero = select(x == Real(0), -std::numeric_limits<Real>::infinity(), of_positive);
+    const Real of_finite = select(x == std::numeric_limits<Real>::infinity(), x, of_zero);
+    return select(x >= Real(0), of_finite, quiet_nan<Real>);
+  }
+};
 
 /// Blocks of fixed size in storage of their own let the compiler use vectors, whatever aliases; the
 /// last, partial block is computed whole as well.
@@ -189,10 +192,10 @@ double exp(double x) {
   return Exp<double>::of(x);
 }
 float log(float x) {
-  return log_of(x);
+  return Log<float>::of(x);
 }
 double log(double x) {
-  return log_of(x);
+  return Log<double>::of(x);
 }
 float sigmoid(float x) {
   return Sigmoid<float>::of(x);
@@ -212,6 +215,12 @@ void exp(std::span<const float> in, std::span<float> out) {
 }
 void exp(std::span<const double> in, std::span<double> out) {
   map<Exp>(in, out);
+}
+void log(std::span<const float> in, std::span<float> out) {
+  map<Log>(in, out);
+}
+void log(std::span<const double> in, std::span<double> out) {
+  map<Log>(in, out);
 }
 void sigmoid(std::span<const float> in, std::span<float> out) {
   kernels::active().sigmoid(in.data(), out.data(), in.size());

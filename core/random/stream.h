@@ -39,6 +39,8 @@ class Stream {
   /// Goes to a position, counted in 64-bit draws from the beginning.
   void seek(std::uint64_t position);
   std::uint64_t position() const { return position_; }
+  /// The key that with a position decides every draw.
+  std::uint64_t key() const { return key_; }
 
   friend bool operator==(const Stream&, const Stream&) = default;
 
