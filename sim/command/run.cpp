@@ -1,6 +1,7 @@
 #include "sim/command/run.h"
 
 #include <boost/program_options/value_semantic.hpp>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,6 +21,8 @@
 #include "sim/scenario/scenario_file.h"
 #include "sim/simulation/side_by_side.h"
 #include "sim/simulation/verdict.h"
+#include "sim/text/numbers.h"
+#include "sim/text/printable.h"
 #include "sim/text/progress.h"
 #include "sim/usage_error.h"
 
@@ -173,6 +176,27 @@ void simulate(SideBySide& side_by_side, OptionalRecording& recording, RunView* v
   }
 }
 
+/// Pairs of a token and an expert of a layer that routers alone looked at.
+double token_experts(const std::vector<const Simulation*>& runs) {
+  double pairs = 0.0;
+  for (const Simulation* run : runs) {
+    const Scenario& scenario = run->scenario();
+    if (scenario.mode != Mode::router_only) continue;
+    const TrainingSettings& training = scenario.training;
+    pairs += static_cast<double>(training.steps * training.ranks * training.micro_batches) *
+             static_cast<double>(training.sequences * scenario.tokens.sequence_length) *
+             static_cast<double>(scenario.model.layers * scenario.model.moe.router.routed_experts);
+  }
+  return pairs;
+}
+
+void tell_speed(const std::vector<const Simulation*>& runs, double seconds, std::ostream& err) {
+  const double pairs = token_experts(runs);
+  if (pairs == 0.0) return;
+  err << "routers alone: " << significant(pairs, 3) << " token-experts in " << fixed(seconds, 1)
+      << " s, " << fixed(1e9 * seconds / pairs, 2) << " ns each\n";
+}
+
 ExitCode exit_code(Verdict verdict) {
   switch (verdict) {
     case Verdict::pass:
@@ -210,7 +234,10 @@ ExitCode run(Arguments arguments, std::ostream& out, std::ostream& err) {
   const auto runs = side_by_side.runs();
   RunView view(out, file, runs);
   if (!options.json) view.show_start();
+  const auto start = std::chrono::steady_clock::now();
   simulate(side_by_side, recording, options.json ? nullptr : &view, err);
+  tell_speed(runs, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+             err);
 
   // Shown before it is written: a full disk shall not take the verdict as well.
   if (options.json) {

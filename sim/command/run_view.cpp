@@ -46,6 +46,11 @@ std::string on_one_line(std::string text) {
 
 std::string model_in_words(const Scenario& scenario) {
   const RouterSettings& router = scenario.model.moe.router;
+  if (scenario.mode == Mode::router_only) {
+    return counted(scenario.model.layers, "layer") + ", " +
+           counted(router.routed_experts, "expert") + ", top-" + std::to_string(router.top_k) +
+           ", routers alone under drawn scores";
+  }
   return counted(scenario.model.layers, "layer") + ", " + counted(router.routed_experts, "expert") +
          ", top-" + std::to_string(router.top_k) + ", " +
          std::to_string(scenario.model.moe.shared_experts) + " shared, hidden " +
@@ -145,7 +150,23 @@ std::string steps_of(const Expectation& expectation, std::size_t last) {
   return aggregate + " " + first + std::to_string(until);
 }
 
+/// The steps in which a collapse may set in.
+std::string onset_of(const Expectation& expectation, std::size_t last) {
+  return "onset " + std::to_string(expectation.from) + "-" +
+         std::to_string(expectation.until.value_or(last));
+}
+
 Row outcome_row(const ExpectationOutcome& outcome, std::size_t last, const std::string& indent) {
+  if (outcome.expectation.collapse) {
+    return {indent + "collapse",
+            onset_of(outcome.expectation, last),
+            std::string(word(*outcome.expectation.collapse)),
+            outcome.step                          ? "yes"
+            : outcome.verdict == Verdict::unknown ? "-"
+                                                  : "no",
+            outcome.step ? std::to_string(*outcome.step) : "",
+            Cell(std::string(word(outcome.verdict)), tone(outcome.verdict))};
+  }
   return {indent + outcome.expectation.metric,
           steps_of(outcome.expectation, last),
           bounds(outcome.expectation),
@@ -156,6 +177,12 @@ Row outcome_row(const ExpectationOutcome& outcome, std::size_t last, const std::
 
 /// Why an expectation was not met.
 std::string shortfall(const ExpectationOutcome& outcome) {
+  if (outcome.expectation.collapse) {
+    const std::string kind(word(*outcome.expectation.collapse));
+    if (outcome.verdict == Verdict::unknown) return "too few tokens to tell collapse from chance";
+    return outcome.step ? "routing collapses from step " + std::to_string(*outcome.step)
+                        : "routing does not collapse as expected: " + kind;
+  }
   const std::string seen = outcome.value ? "is " + significant(*outcome.value, 5) : "has no value";
   const std::string at = outcome.step ? " at step " + std::to_string(*outcome.step) : "";
   return outcome.expectation.metric + " " + seen + at + ", not " + bounds(outcome.expectation);
@@ -177,6 +204,17 @@ std::string event_in_words(const Simulation& run, Event::Kind kind) {
   }
   return counted(count, "restart") + " (first after step " + step +
          ", from the checkpoint of step " + std::to_string(first->checkpoint) + ")";
+}
+
+std::string collapse_in_words(const CollapseReport& report) {
+  if (report.findings.empty()) return std::string(word(report.verdict));
+  std::string words;
+  for (const CollapseFinding& finding : report.findings) {
+    words += (words.empty() ? "" : ", ") + std::string(word(finding.kind)) + " from step " +
+             std::to_string(finding.onset);
+    if (finding.layers > 1) words += " in " + counted(finding.layers, "layer");
+  }
+  return words;
 }
 
 std::string count_in_words(std::span<const ExpectationOutcome> outcomes, Verdict verdict,
@@ -255,6 +293,15 @@ void RunView::show_events() {
   if (!lines.empty()) out_ << '\n' << lines;
 }
 
+void RunView::show_collapse() {
+  out_ << '\n';
+  for (const Simulation* run : runs_) {
+    out_ << wrapped("collapse: " + (has_variants() ? run->scenario().name + ": " : "") +
+                        collapse_in_words(run->collapse()),
+                    line_width, 2);
+  }
+}
+
 void RunView::show_expectations() {
   std::vector<Row> rows;
   for (const Simulation* run : runs_) {
@@ -295,6 +342,7 @@ void RunView::show_verdict() {
 
 void RunView::show_end() {
   show_events();
+  show_collapse();
   show_expectations();
   show_verdict();
   flush();

@@ -31,6 +31,7 @@ class RunView {
 
  private:
   void show_events();
+  void show_collapse();
   void show_expectations();
   void show_verdict();
   void flush();

@@ -18,13 +18,19 @@ Json figures_json(const Figures& figures) {
 
 Json expectation_json(const ExpectationOutcome& outcome) {
   const Expectation& expectation = outcome.expectation;
-  Json json = {{"metric", expectation.metric}, {"aggregate", word(expectation.aggregate)}};
+  Json json = Json::object();
+  if (expectation.collapse) {
+    json["collapse"] = word(*expectation.collapse);
+  } else {
+    json["metric"] = expectation.metric;
+    json["aggregate"] = word(expectation.aggregate);
+  }
   json["from"] = expectation.from;
   if (expectation.until) json["until"] = *expectation.until;
   if (expectation.at_most) json["at_most"] = *expectation.at_most;
   if (expectation.at_least) json["at_least"] = *expectation.at_least;
   json["verdict"] = word(outcome.verdict);
-  json["value"] = outcome.value ? Json(*outcome.value) : Json(nullptr);
+  if (!expectation.collapse) json["value"] = outcome.value ? Json(*outcome.value) : Json(nullptr);
   if (outcome.step) json["step"] = *outcome.step;
   return json;
 }
@@ -36,6 +42,15 @@ Json event_json(const Event& event) {
   } else {
     json["event"] = "restart";
     json["from_checkpoint"] = event.checkpoint;
+  }
+  return json;
+}
+
+Json collapse_json(const CollapseReport& report) {
+  Json json = {{"verdict", word(report.verdict)}, {"findings", Json::array()}};
+  for (const CollapseFinding& finding : report.findings) {
+    json["findings"].push_back(
+        {{"kind", word(finding.kind)}, {"onset", finding.onset}, {"layers", finding.layers}});
   }
   return json;
 }
@@ -53,9 +68,10 @@ Json summary_json(const Simulation& run) {
                {"digest", run.digest()},
                {"steps", run.completed()},
                {"final", figures_json(run.steps().back().figures)},
+               {"collapse", collapse_json(run.collapse())},
                {"expectations", Json::array()},
                {"events", Json::array()}};
-  if (!run.evaluations().empty()) {
+  if (!run.evaluations().empty() && run.evaluations().back().figures.contains("loss")) {
     json["final"]["eval_loss"] = run.evaluations().back().figures.at("loss");
   }
   for (const auto& outcome : outcomes) json["expectations"].push_back(expectation_json(outcome));

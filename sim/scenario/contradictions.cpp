@@ -75,11 +75,13 @@ Found groups_of_another_rule(const Scenario& s) {
 }
 
 Found capacity_of_equal_loads(const Scenario& s) {
-  const bool equal = s.balancer.kind == BalancerKind::expert_choice ||
-                     s.balancer.kind == BalancerKind::optimal;
-  if (!equal || s.model.moe.router.assignment.capacity.drop == DropPolicy::none) return std::nullopt;
+  const bool equal =
+      s.balancer.kind == BalancerKind::expert_choice || s.balancer.kind == BalancerKind::optimal;
+  if (!equal || s.model.moe.router.assignment.capacity.drop == DropPolicy::none)
+    return std::nullopt;
   return Contradiction{{"balancer.drop", "balancer.kind"},
-                       quoted(s.balancer.kind) + " gives all experts the same load, so none is above another's capacity",
+                       quoted(s.balancer.kind) +
+                           " gives all experts the same load, so none is above another's capacity",
                        "set balancer.drop to \"none\""};
 }
 
@@ -88,10 +90,12 @@ Found two_ways_to_balance_a_batch(const Scenario& s) {
                         s.balancer.kind == BalancerKind::expert_choice ||
                         s.balancer.kind == BalancerKind::optimal;
   if (!assigned || s.model.moe.losses.aux == AuxFormula::none) return std::nullopt;
-  return Contradiction{{"balancer.aux_loss", "balancer.kind"},
-                       quoted(s.balancer.kind) + " balances every batch itself, and the loss would push the scores for loads "
-                                                 "that no token gets",
-                       "set balancer.aux_loss to \"none\""};
+  return Contradiction{
+      {"balancer.aux_loss", "balancer.kind"},
+      quoted(s.balancer.kind) +
+          " balances every batch itself, and the loss would push the scores for loads "
+          "that no token gets",
+      "set balancer.aux_loss to \"none\""};
 }
 
 Found two_dampings(const Scenario& s) {
@@ -131,8 +135,49 @@ Found batch_beyond_counting(const Scenario& s) {
   return std::nullopt;
 }
 
+/// An event is more probable than 1 when its parts are added up, or a token cannot be.
+Found odd_scores(const Scenario& s) {
+  if (s.mode != Mode::router_only) return std::nullopt;
+  if (s.scores.nonfinite_share + s.scores.aligned_share > 1.0) {
+    return Contradiction{{"scores.aligned_share", "scores.nonfinite_share"},
+                         "the shares sum to more than 1",
+                         "a token is of one kind"};
+  }
+  if (s.scores.aligned_expert >= s.model.moe.router.routed_experts) {
+    return Contradiction{{"scores.aligned_expert", "model.routed_experts"},
+                         "expert " + text(s.scores.aligned_expert) + " is none of " +
+                             text(s.model.moe.router.routed_experts),
+                         "experts are numbered from 0"};
+  }
+  if (s.model.moe.router.top_k == s.model.moe.router.routed_experts) {
+    return Contradiction{{"mode", "model.top_k", "model.routed_experts"},
+                         "drawn scores choose between experts, and each token chooses all of them",
+                         "make top_k smaller"};
+  }
+  if (s.scores.preference == PreferenceLaw::recorded && s.scores.file.empty()) {
+    return Contradiction{{"scores.preference", "scores.file"},
+                         "there is no recording to take the shares from",
+                         "set scores.file"};
+  }
+  return std::nullopt;
+}
+
+Found metric_and_collapse(const Expectation& e, const Scenario&) {
+  if (!e.collapse || (e.metric.empty() && !e.at_most && !e.at_least)) return std::nullopt;
+  return Contradiction{{"collapse", "metric", "at_most", "at_least"},
+                       "a collapse has no metric and no bound",
+                       "make two entries of it"};
+}
+
+Found loss_without_model(const Expectation& e, const Scenario& s) {
+  const bool of_training =
+      e.metric == "loss" || e.metric == "eval_loss" || e.metric == "router_gradient";
+  if (!of_training || s.mode == Mode::train) return std::nullopt;
+  return Contradiction{{"metric"}, "routers alone have no loss", "set mode to \"train\""};
+}
+
 Found no_bound(const Expectation& e, const Scenario&) {
-  if (e.at_most || e.at_least) return std::nullopt;
+  if (e.at_most || e.at_least || e.collapse) return std::nullopt;
   return Contradiction{{"metric"}, "nothing is expected of it", "give at_most, at_least or both"};
 }
 
@@ -164,7 +209,8 @@ Found never_measured(const Expectation& e, const Scenario& s) {
   if (e.metric == "drop_rate" && moe.router.assignment.capacity.drop == DropPolicy::none) {
     return missing("balancer.drop");
   }
-  if (e.metric == "aux_loss" && moe.losses.aux == AuxFormula::none) return missing("balancer.aux_loss");
+  if (e.metric == "aux_loss" && moe.losses.aux == AuxFormula::none)
+    return missing("balancer.aux_loss");
   if (e.metric == "z_loss" && moe.losses.z_coefficient == 0.0) return missing("balancer.z_loss");
   return std::nullopt;
 }
@@ -172,10 +218,10 @@ Found never_measured(const Expectation& e, const Scenario& s) {
 }  // namespace
 
 std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
-  for (const auto rule : {more_choices_than_experts, nothing_to_balance, impossible_groups,
-                          quantiles_of_groups, groups_of_another_rule, capacity_of_equal_loads,
-                          two_ways_to_balance_a_batch, two_dampings, token_outside_vocabulary,
-                          batch_beyond_counting}) {
+  for (const auto rule :
+       {more_choices_than_experts, nothing_to_balance, impossible_groups, quantiles_of_groups,
+        groups_of_another_rule, capacity_of_equal_loads, two_ways_to_balance_a_batch, two_dampings,
+        token_outside_vocabulary, batch_beyond_counting, odd_scores}) {
     if (auto found = rule(scenario)) return found;
   }
   return std::nullopt;
@@ -183,8 +229,8 @@ std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
 
 std::optional<Contradiction> contradiction_in(const Expectation& expectation,
                                               const Scenario& scenario) {
-  for (const auto rule : {no_bound, no_value_in_bounds, until_before_from, never_evaluated,
-                          never_measured}) {
+  for (const auto rule : {metric_and_collapse, loss_without_model, no_bound, no_value_in_bounds,
+                          until_before_from, never_evaluated, never_measured}) {
     if (auto found = rule(expectation, scenario)) return found;
   }
   return std::nullopt;

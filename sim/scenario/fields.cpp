@@ -1,6 +1,7 @@
 #include "sim/scenario/fields.h"
 
 #include "sim/scenario/balancer_fields.h"
+#include "sim/scenario/score_fields.h"
 
 namespace ballast::sim {
 namespace {
@@ -42,6 +43,9 @@ Fields general_fields() {
       field(
           "seed", [](auto& s) -> auto& { return s.seed; }, IntegerType{},
           "Every random number of the run comes from it."),
+      field(
+          "mode", [](auto& s) -> auto& { return s.mode; },
+          "Whether a model is trained, or routers alone are shown drawn scores (`scores`)."),
   };
 }
 
@@ -52,10 +56,12 @@ Fields model_fields() {
           IntegerType{.at_least = 1, .at_most = 100'000}, "Blocks of x + MoE(RMSNorm(x))."),
       field(
           "model.hidden", [](auto& s) -> auto& { return s.model.moe.router.hidden; }, size,
-          "Width of a token, which the router reads in full."),
+          "Width of a token, which the router reads in full.")
+          .when("mode", {"train"}),
       field(
           "model.latent", [](auto& s) -> auto& { return s.model.moe.latent; }, size,
-          "Width inside which the routed experts work."),
+          "Width inside which the routed experts work.")
+          .when("mode", {"train"}),
       field(
           "model.routed_experts",
           [](auto& s) -> auto& { return s.model.moe.router.routed_experts; }, size,
@@ -65,13 +71,16 @@ Fields model_fields() {
           "Routed experts of a token, k; at most `model.routed_experts`."),
       field(
           "model.expert_inner", [](auto& s) -> auto& { return s.model.moe.expert_inner; }, size,
-          "Inner width of a routed expert."),
+          "Inner width of a routed expert.")
+          .when("mode", {"train"}),
       field(
           "model.shared_experts", [](auto& s) -> auto& { return s.model.moe.shared_experts; },
-          size_or_none, "Experts that every token passes through; they are never counted."),
+          size_or_none, "Experts that every token passes through; they are never counted.")
+          .when("mode", {"train"}),
       field(
           "model.shared_inner", [](auto& s) -> auto& { return s.model.moe.shared_inner; }, size,
-          "Inner width of a shared expert."),
+          "Inner width of a shared expert.")
+          .when("mode", {"train"}),
       field(
           "model.score", [](auto& s) -> auto& { return s.model.moe.router.score; },
           "How router logits become scores."),
@@ -92,17 +101,20 @@ Fields model_fields() {
           "A group's score: the sum of its 2 best biased scores, or of its top_k / chosen best."),
       field(
           "model.activation", [](auto& s) -> auto& { return s.model.moe.activation; },
-          "The gate of the experts' gated linear unit."),
+          "The gate of the experts' gated linear unit.")
+          .when("mode", {"train"}),
       field(
           "model.aggregate_norm", [](auto& s) -> auto& { return s.model.moe.aggregate_norm; },
-          BooleanType{}, "Whether the weighted sum of expert outputs is normalised (RMSNorm)."),
+          BooleanType{}, "Whether the weighted sum of expert outputs is normalised (RMSNorm).")
+          .when("mode", {"train"}),
       field(
           "model.norm_eps", [](auto& s) -> auto& { return s.model.moe.norm_eps; }, positive,
-          "Added to the mean square in every RMSNorm."),
+          "Added to the mean square in every RMSNorm.")
+          .when("mode", {"train"}),
       field(
           "model.embedding_offset", [](auto& s) -> auto& { return s.model.embedding_offset; },
-          moderate,
-          "Added to every coordinate of the embedding: a common component of all tokens."),
+          moderate, "Added to every coordinate of the embedding: a common component of all tokens.")
+          .when("mode", {"train"}),
   };
 }
 
@@ -149,6 +161,26 @@ Fields token_fields() {
           "tokens.token", [](auto& s) -> auto& { return s.tokens.token; }, size_or_none,
           "The token at every position; below `tokens.vocabulary`.")
           .when(source, {"constant"}),
+      field(
+          "tokens.shift", [](auto& s) -> auto& { return s.tokens.shift; }, probability,
+          "Domain shift: share of sequences that come from as many topics of another set.")
+          .when(source, {"mixture"}),
+      field(
+          "tokens.rank_skew", [](auto& s) -> auto& { return s.tokens.rank_skew; }, probability,
+          "Share of sequences that keep to one topic, which goes by the rank.")
+          .when(source, {"mixture"}),
+      field(
+          "tokens.burst_share", [](auto& s) -> auto& { return s.tokens.burst_share; }, probability,
+          "Share of blocks of `tokens.burst_length` positions that hold one token throughout."),
+      field(
+          "tokens.burst_length", [](auto& s) -> auto& { return s.tokens.burst_length; }, size,
+          "Positions of such a block."),
+      field(
+          "tokens.repeat_period", [](auto& s) -> auto& { return s.tokens.repeat_period; },
+          size_or_none, "Positions after which a sequence repeats itself; 0 is never."),
+      field(
+          "tokens.synchronised_steps", [](auto& s) -> auto& { return s.tokens.synchronised_steps; },
+          size_or_none, "So many steps at the start, all sequences of a step are the same one."),
   };
 }
 
@@ -169,29 +201,36 @@ Fields training_fields() {
       field(
           "training.optimizer.learning_rate",
           [](auto& s) -> auto& { return s.training.optimizer.learning_rate; }, not_negative,
-          "Learning rate of AdamW."),
+          "Learning rate of AdamW.")
+          .when("mode", {"train"}),
       field(
           "training.optimizer.beta1", [](auto& s) -> auto& { return s.training.optimizer.beta1; },
-          below_one, "Decay of the first moment."),
+          below_one, "Decay of the first moment.")
+          .when("mode", {"train"}),
       field(
           "training.optimizer.beta2", [](auto& s) -> auto& { return s.training.optimizer.beta2; },
-          below_one, "Decay of the second moment."),
+          below_one, "Decay of the second moment.")
+          .when("mode", {"train"}),
       field(
           "training.optimizer.eps", [](auto& s) -> auto& { return s.training.optimizer.eps; },
-          positive, "Added to the root of the second moment."),
+          positive, "Added to the root of the second moment.")
+          .when("mode", {"train"}),
       field(
           "training.optimizer.weight_decay",
           [](auto& s) -> auto& { return s.training.optimizer.weight_decay; }, not_negative,
-          "Decoupled weight decay."),
+          "Decoupled weight decay.")
+          .when("mode", {"train"}),
       field(
           "training.loss_scale.initial",
           [](auto& s) -> auto& { return s.training.loss_scale.initial; },
           NumberType{.above = 0.0, .at_most = 0x1p64, .power_of_two = true},
-          "Loss scale of the first step."),
+          "Loss scale of the first step.")
+          .when("mode", {"train"}),
       field(
           "training.loss_scale.growth_interval",
           [](auto& s) -> auto& { return s.training.loss_scale.growth_interval; }, steps,
-          "Steps without overflow after which the loss scale doubles."),
+          "Steps without overflow after which the loss scale doubles.")
+          .when("mode", {"train"}),
       field(
           "training.evaluate_every", [](auto& s) -> auto& { return s.training.evaluate_every; },
           every_steps, "Steps from one evaluation to the next; 0 is never."),
@@ -211,6 +250,14 @@ Fields training_fields() {
       field(
           "training.restart_after", [](auto& s) -> auto& { return s.training.restart_after; },
           StepsType{}, "Steps after which the run dies once and goes on from the last checkpoint."),
+  };
+}
+
+Fields fault_fields() {
+  return {
+      field(
+          "fault", [](auto& s) -> auto& { return s.fault; },
+          "A mistake of real training code, put into the balancer."),
   };
 }
 
@@ -239,15 +286,19 @@ const std::vector<std::string>& metric_names() {
                                                  "balancedness",
                                                  "drop_rate",
                                                  "aux_loss",
-                                                 "z_loss"};
+                                                 "z_loss",
+                                                 "bias_range",
+                                                 "bias_mean",
+                                                 "router_gradient"};
   return names;
 }
 
 const std::vector<Field<Scenario>>& scenario_fields() {
   static const Fields all = [] {
     Fields fields;
-    for (Fields part : {general_fields(), model_fields(), token_fields(), balancer_fields(),
-                        training_fields(), diagnostics_fields()}) {
+    for (Fields part :
+         {general_fields(), model_fields(), token_fields(), score_fields(), balancer_fields(),
+          fault_fields(), training_fields(), diagnostics_fields()}) {
       fields.insert(fields.end(), std::make_move_iterator(part.begin()),
                     std::make_move_iterator(part.end()));
     }
@@ -260,7 +311,11 @@ const std::vector<Field<Expectation>>& expectation_fields() {
   static const std::vector<Field<Expectation>> fields = {
       bind_field<Expectation>(
           "metric", [](auto& e) -> auto& { return e.metric; }, WordType{metric_names()},
-          "What is judged; required."),
+          "What is judged; this or `collapse` is required."),
+      bind_field<Expectation>(
+          "collapse", [](auto& e) -> auto& { return e.collapse; },
+          WordType{{words_of<ExpectedCollapse>.begin(), words_of<ExpectedCollapse>.end()}},
+          "The kind of collapse whose onset has to lie within the steps; `none`: no kind may."),
       bind_field<Expectation>(
           "aggregate", [](auto& e) -> auto& { return e.aggregate; },
           "How the values over the chosen steps become the one that is judged."),
@@ -271,7 +326,7 @@ const std::vector<Field<Expectation>>& expectation_fields() {
           "Last step that counts; without it, the last of the run."),
       bind_field<Expectation>(
           "at_most", [](auto& e) -> auto& { return e.at_most; }, finite,
-          "Upper bound; at least one bound is required."),
+          "Upper bound; a metric needs at least one bound."),
       bind_field<Expectation>(
           "at_least", [](auto& e) -> auto& { return e.at_least; }, finite, "Lower bound."),
   };

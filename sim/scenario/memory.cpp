@@ -45,6 +45,7 @@ std::uint64_t layer_parameters(const StableLatentMoESettings& moe) {
 }
 
 std::uint64_t parameters(const Scenario& s) {
+  if (s.mode == Mode::router_only) return 0;
   const std::uint64_t hidden = s.model.moe.router.hidden;
   return sum({product({2, vocabulary(s.tokens), hidden}), hidden,
               product({s.model.layers, layer_parameters(s.model.moe)})});
@@ -69,8 +70,20 @@ std::uint64_t routing_extras(const Scenario& s) {
   }
 }
 
+/// Logits or scores, and required biases, of a micro-batch in the layers that run side by side; and
+/// the rows of a step's tokens.
+std::uint64_t drawn_scores(const Scenario& s) {
+  constexpr std::uint64_t layers_at_once = 8;
+  const std::uint64_t tokens = product({s.training.sequences, s.tokens.sequence_length});
+  return sum(
+      {product({std::min<std::uint64_t>(s.model.layers, layers_at_once), 2, tokens,
+                s.model.moe.router.routed_experts, sizeof(float)}),
+       product({2, tokens, s.training.ranks, s.training.micro_batches, sizeof(std::uint64_t)})});
+}
+
 /// Values that forward keeps for backward, and the gradients of as many.
 std::uint64_t activations(const Scenario& s) {
+  if (s.mode == Mode::router_only) return drawn_scores(s);
   const StableLatentMoESettings& moe = s.model.moe;
   const std::uint64_t routed =
       product({moe.router.top_k, sum({product({2, moe.latent}), product({3, moe.expert_inner})})});

@@ -1,6 +1,7 @@
 #include "sim/scenario/reference.h"
 
 #include "sim/scenario/fields.h"
+#include "sim/scenario/score_fields.h"
 
 namespace ballast::sim {
 namespace {
@@ -46,6 +47,12 @@ std::string field_reference() {
          "`$schema` is ignored. Whole numbers may be written as `1e3`.\n\n"
          "## Fields\n\n" +
          table(scenario_fields()) +
+         "\n## `schedule`: a list of changes over the steps\n\n"
+         "`set` gives fields by their dotted path (`{\"scores.shift\": 0.5}`): those of `scores`, "
+         "the "
+         "shares of\n"
+         "`tokens` and the learning rate.\n\n" +
+         table(schedule_fields()) +
          "\n## `expect`: a list of bounds\n\n"
          "The run passes when each entry holds.\n\n" +
          table(expectation_fields()) +

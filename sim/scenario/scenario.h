@@ -7,10 +7,16 @@
 #include <vector>
 
 #include "core/model/settings.h"
+#include "sim/faults/balancer_fault.h"
 #include "sim/scenario/balancer_settings.h"
+#include "sim/scenario/schedule.h"
+#include "sim/scores/score_settings.h"
 #include "sim/tokens/token_settings.h"
 
 namespace ballast::sim {
+
+/// What runs: a model in training, or routers alone under drawn scores.
+enum class Mode { train, router_only };
 
 /// AdamW (Loshchilov and Hutter, arXiv:1711.05101).
 struct OptimizerSettings {
@@ -48,9 +54,24 @@ struct TrainingSettings {
 /// How the values of a metric over the chosen steps become the one that is judged.
 enum class Aggregate { every, any, mean, last };
 
-/// A bound on a metric over steps [from, until] (from 1, inclusive), or on the final state.
+/// What a run is expected to collapse into (sim/collapse/collapse.h).
+enum class ExpectedCollapse {
+  none,
+  any,
+  dead_experts,
+  monopoly,
+  oscillation,
+  drift,
+  divergence,
+  blind,
+  input_degenerate
+};
+
+/// A bound on a metric over steps [from, until] (from 1, inclusive), or on the final state; or, in
+/// its place, a collapse whose onset lies in [from, until].
 struct Expectation {
   std::string metric;
+  std::optional<ExpectedCollapse> collapse = std::nullopt;
   Aggregate aggregate = Aggregate::every;
   std::size_t from = 1;
   std::optional<std::size_t> until = std::nullopt;  ///< default: the last step
@@ -64,11 +85,15 @@ struct Scenario {
   std::string name = "unnamed";
   std::string description;
   std::uint64_t seed = 1;
+  Mode mode = Mode::train;
   LanguageModelSettings model;  ///< vocabulary is taken from the token source
   TokenSettings tokens;
+  ScoreSettings scores;  ///< for router_only
   BalancerSettings balancer;
+  BalancerFault fault = BalancerFault::none;
   TrainingSettings training;
   bool diagnostics = true;  ///< whether the load collector is on; changes nothing else
+  std::vector<ScheduleEntry> schedule;
   std::vector<Expectation> expect;
 };
 

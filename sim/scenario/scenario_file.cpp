@@ -8,6 +8,7 @@
 #include "sim/scenario/contradictions.h"
 #include "sim/scenario/fields.h"
 #include "sim/scenario/givens.h"
+#include "sim/scenario/score_fields.h"
 
 namespace ballast::sim {
 namespace {
@@ -84,8 +85,45 @@ std::vector<ReadExpectation> read_expectations(const Json& object, const Place& 
   for (const Json& item : list_at(object, at, "expect")) {
     const Place here = at.in("expect").in(all.size());
     Givens givens = flatten(item, here, paths_of(expectation_fields()));
-    require(item, here, "metric", "say what is judged");
+    if (!item.contains("collapse")) require(item, here, "metric", "say what is judged");
     all.push_back({read_fields(expectation_fields(), givens), givens, here});
+  }
+  return all;
+}
+
+/// The values that an entry of "schedule" sets: fields that may change over the steps, and go
+/// together with the others of the file.
+std::map<std::string, std::string> read_scheduled(const Json& entry, const Place& at,
+                                                  const Givens& common) {
+  require(entry, at, "set", "give fields by their path: {\"scores.shift\": 0.5}");
+  std::map<std::string, std::string> out;
+  Givens set;
+  const Place here = at.in("set");
+  for (const auto& [path, value] : entry.at("set").items()) {
+    const auto* field = find_field(scenario_fields(), path);
+    if (!field) throw unknown_path(path, here.of(path), scenario_paths());
+    if (!may_be_scheduled(path)) {
+      throw InputError(
+          {.what = "cannot schedule '" + path + "'",
+           .where = here.of(path),
+           .why = "it is fixed for the whole run",
+           .right = "schedule fields of scores, shares of tokens, or the learning rate"});
+    }
+    set[path] = {value, here.of(path), Speaker::variant};
+    out[path] = value.dump();
+  }
+  read_fields(scenario_fields(), overridden(scenario_fields(), common, set));
+  return out;
+}
+
+std::vector<ScheduleEntry> read_schedule(const Json& document, const Place& at,
+                                         const Givens& common) {
+  std::vector<ScheduleEntry> all;
+  for (const Json& item : list_at(document, at, "schedule")) {
+    const Place here = at.in("schedule").in(all.size());
+    const Givens givens = flatten(item, here, paths_of(schedule_fields()), {"set"});
+    all.push_back(read_fields(schedule_fields(), givens));
+    all.back().set = read_scheduled(item, here, common);
   }
   return all;
 }
@@ -170,9 +208,10 @@ std::vector<ReadVariant> read_variants(const Json& document, const Place& at,
 }
 
 /// A complete run: its fields and expectations, which have to go together.
-Scenario complete(const Givens& givens,
+Scenario complete(const Givens& givens, const Json& document,
                   const std::vector<std::vector<ReadExpectation>>& expectations, const Place& at) {
   Scenario scenario = read_fields(scenario_fields(), givens);
+  scenario.schedule = read_schedule(document, at, givens);
   if (const auto found = contradiction_in(scenario)) refuse(*found, givens, at);
   for (const auto& group : expectations) {
     for (const ReadExpectation& each : group) {
@@ -184,14 +223,14 @@ Scenario complete(const Givens& givens,
   return scenario;
 }
 
-Variant complete(const ReadVariant& read, const Givens& common,
+Variant complete(const ReadVariant& read, const Givens& common, const Json& document,
                  const std::vector<ReadExpectation>& common_expect, const Place& at) {
   const Givens givens = overridden(scenario_fields(), common, read.set);
   Variant variant{.name = read.heading.name,
                   .description = read.heading.description,
                   .set = Json::object(),
                   .expect = values(read.expect),
-                  .scenario = complete(givens, {common_expect, read.expect}, at)};
+                  .scenario = complete(givens, document, {common_expect, read.expect}, at)};
   for (const auto& [path, given] : read.set) variant.set[path] = given.value;
   variant.scenario.name = variant.name;
   if (!variant.description.empty()) variant.scenario.description = variant.description;
@@ -202,6 +241,16 @@ template <class Settings>
 Json write_list(const std::vector<Field<Settings>>& fields, const std::vector<Settings>& list) {
   Json out = Json::array();
   for (const Settings& each : list) out.push_back(write_fields(fields, each));
+  return out;
+}
+
+Json write_schedule(const std::vector<ScheduleEntry>& schedule) {
+  Json out = Json::array();
+  for (const ScheduleEntry& entry : schedule) {
+    out.push_back(write_fields(schedule_fields(), entry));
+    out.back()["set"] = Json::object();
+    for (const auto& [path, value] : entry.set) out.back()["set"][path] = Json::parse(value);
+  }
   return out;
 }
 
@@ -229,8 +278,8 @@ ScenarioFile parse_scenario(std::string_view text, std::string_view origin,
 ScenarioFile read_scenario(const Json& document, std::string_view origin, std::string_view pointer,
                            std::span<const Override> overrides) {
   const Place root{std::string(origin), std::string(pointer), Speaker::file};
-  const Givens in_file =
-      flatten(document, root, scenario_paths(), {"$schema", "ballast", "expect", "variants"});
+  const Givens in_file = flatten(document, root, scenario_paths(),
+                                 {"$schema", "ballast", "schedule", "expect", "variants"});
   check_format(document, root);
   read_fields(scenario_fields(), in_file);
 
@@ -241,12 +290,15 @@ ScenarioFile read_scenario(const Json& document, std::string_view origin, std::s
 
   ScenarioFile file;
   if (variants.empty()) {
-    file.common = complete(common, {expect}, root);
+    file.common = complete(common, document, {expect}, root);
     return file;
   }
   file.common = read_fields(scenario_fields(), common);
+  file.common.schedule = read_schedule(document, root, common);
   file.common.expect = values(expect);
-  for (const auto& each : variants) file.variants.push_back(complete(each, common, expect, root));
+  for (const auto& each : variants) {
+    file.variants.push_back(complete(each, common, document, expect, root));
+  }
   return file;
 }
 
@@ -265,6 +317,7 @@ std::vector<Scenario> expand(const ScenarioFile& file) {
 Json to_json(const Scenario& scenario) {
   Json out = {{"ballast", scenario_format}};
   out.update(write_fields(scenario_fields(), scenario));
+  if (!scenario.schedule.empty()) out["schedule"] = write_schedule(scenario.schedule);
   out["expect"] = write_list(expectation_fields(), scenario.expect);
   return out;
 }

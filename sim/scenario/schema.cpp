@@ -4,6 +4,7 @@
 
 #include "sim/scenario/fields.h"
 #include "sim/scenario/givens.h"
+#include "sim/scenario/score_fields.h"
 
 namespace ballast::sim {
 namespace {
@@ -37,6 +38,15 @@ Json field_schema(const Field<Settings>& field) {
   return out;
 }
 
+/// Whether two fields are in one group; a schema of a group cannot speak of another's fields, which
+/// are the program's to check.
+bool is_beside(const std::string& path, const std::string& other) {
+  const auto group = [](const std::string& p) {
+    return p.find('.') == std::string::npos ? "" : p.substr(0, p.rfind('.'));
+  };
+  return group(path) == group(other);
+}
+
 /// What a field that belongs to a word of another one asks of that other one, which is in the same
 /// group.
 template <class Settings>
@@ -49,7 +59,9 @@ void add_condition(Json& demands, const std::vector<Field<Settings>>& fields,
   if (std::find(words.begin(), words.end(), other.get(Settings{})) == words.end()) {
     demands["required"].push_back(key);
   }
-  if (other.only_with) add_condition(demands, fields, *other.only_with);
+  if (other.only_with && is_beside(other.only_with->path, other.path)) {
+    add_condition(demands, fields, *other.only_with);
+  }
 }
 
 template <class Settings>
@@ -59,7 +71,8 @@ Json fields_schema(const std::vector<Field<Settings>>& fields) {
     Json& group = group_of(root, field.path);
     const std::string key = last_key(field.path);
     group["properties"][key] = field_schema(field);
-    if (field.only_with) add_condition(group["dependentSchemas"][key], fields, *field.only_with);
+    if (field.only_with && is_beside(field.only_with->path, field.path))
+      add_condition(group["dependentSchemas"][key], fields, *field.only_with);
   }
   return root;
 }
@@ -71,16 +84,18 @@ Json list_of(const std::string& definition, const std::string& meaning) {
 
 Json expectation_schema() {
   Json out = fields_schema(expectation_fields());
-  out["required"] = {"metric"};
-  out["anyOf"] = Json::array({{{"required", {"at_most"}}}, {{"required", {"at_least"}}}});
+  out["anyOf"] = Json::array({{{"required", {"metric", "at_most"}}},
+                              {{"required", {"metric", "at_least"}}},
+                              {{"required", {"collapse"}}}});
   return out;
 }
 
 /// A field set on its own: its conditions are on the file as a whole, and the program's to check.
-Json set_schema() {
+Json set_schema(const std::string& meaning, bool scheduled) {
   Json out = object_schema();
-  out["description"] = "Fields by their path, with the values they have in this variant.";
+  out["description"] = meaning;
   for (const auto& field : scenario_fields()) {
+    if (scheduled && !may_be_scheduled(field.path)) continue;
     out["properties"][field.path] = schema(field.type);
   }
   return out;
@@ -88,9 +103,18 @@ Json set_schema() {
 
 Json variant_schema() {
   Json out = fields_schema(variant_fields());
-  out["properties"]["set"] = set_schema();
+  out["properties"]["set"] =
+      set_schema("Fields by their path, with the values they have in this variant.", false);
   out["properties"]["expect"] = list_of("expectation", "Judged beside the common expectations.");
   out["required"] = {"name"};
+  return out;
+}
+
+Json schedule_schema() {
+  Json out = fields_schema(schedule_fields());
+  out["properties"]["set"] =
+      set_schema("Fields by their path, with the values they have from then on.", true);
+  out["required"] = {"set"};
   return out;
 }
 
@@ -102,6 +126,7 @@ Json scenario_schema() {
       {"$schema", {{"description", "For editors; ignored."}, {"type", "string"}}},
       {"ballast", {{"description", "Version of the file format."}, {"const", scenario_format}}}};
   properties.update(root["properties"]);
+  properties["schedule"] = list_of("change", "Fields that change over the steps.");
   properties["expect"] = list_of("expectation", "What has to hold; every scenario is a test.");
   properties["variants"] = list_of("variant", "Runs with some fields set otherwise, side by side.");
 
@@ -111,7 +136,9 @@ Json scenario_schema() {
               {"additionalProperties", false},
               {"required", {"ballast"}}};
   out["properties"] = std::move(properties);
-  out["$defs"] = {{"expectation", expectation_schema()}, {"variant", variant_schema()}};
+  out["$defs"] = {{"change", schedule_schema()},
+                  {"expectation", expectation_schema()},
+                  {"variant", variant_schema()}};
   return out;
 }
 

@@ -49,6 +49,19 @@ inline constexpr std::array<std::string_view, 2> words_of<UpdateCadence> = {"ste
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<SkippedStep> = {"discard", "keep"};
 template <>
+inline constexpr std::array<std::string_view, 2> words_of<Mode> = {"train", "router_only"};
+template <>
+inline constexpr std::array<std::string_view, 4> words_of<PreferenceLaw> = {"log_normal", "zipf",
+                                                                            "uniform", "recorded"};
+template <>
+inline constexpr std::array<std::string_view, 7> words_of<BalancerFault> = {
+    "none",        "increment",       "biased_margin",  "padding_counted",
+    "bf16_biases", "lost_at_restart", "evaluation_leak"};
+template <>
+inline constexpr std::array<std::string_view, 9> words_of<ExpectedCollapse> = {
+    "none",  "any",        "dead_experts", "monopoly",        "oscillation",
+    "drift", "divergence", "blind",        "input_degenerate"};
+template <>
 inline constexpr std::array<std::string_view, 4> words_of<Aggregate> = {"every", "any", "mean",
                                                                         "last"};
 

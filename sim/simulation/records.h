@@ -11,9 +11,11 @@
 
 namespace ballast::sim {
 
-/// Figures of a step or an evaluation by name: `loss`, the five MoE keys, and `dead_experts` (total over layers),
-/// `load_cv`, `entropy`, `gini`, `balancedness` (means over layers). Without any valid token none but the
-/// loss, which is then NaN.
+/// Figures of a step or an evaluation by name: `loss`, the five MoE keys, and `dead_experts` (total
+/// over layers), `load_cv`, `entropy`, `gini`, `balancedness` (means over layers). Without any
+/// valid token none but the loss, which is then NaN. Of a step besides: `bias_range` and
+/// `bias_mean`, the largest over layers of max b - min b and of |mean b|; and `router_gradient`,
+/// the gates' part of the gradient norm. Routers alone have no loss and no gradient.
 using Figures = std::map<std::string, double>;
 
 /// The load figures of the loads `[layers][experts]` of one step.
@@ -25,9 +27,11 @@ struct StepRecord {
   bool applied = true;
   double loss_scale = 1.0;
   std::int64_t tokens = 0;
+  std::int64_t distinct_inputs = 0;  ///< different ones among the tokens; 0 when not counted
   Figures figures;
   Loads loads;
-  std::string digest;  ///< of everything above and of all biases after the step
+  std::string digest;  ///< of what was applied, scaled, counted, lost and loaded, and of all biases
+                       ///< after it
 };
 
 /// One evaluation, made after a step; 0 is the initial model.
@@ -40,8 +44,8 @@ struct EvaluationRecord {
 /// One log interval of the collector.
 struct WindowRecord {
   std::size_t first_step = 0, last_step = 0;
-  /// false when a restart in this interval lost counts: the collector is no checkpoint state, so the steps
-  /// between the interval's start and the checkpoint are missing.
+  /// false when a restart in this interval lost counts: the collector is no checkpoint state, so
+  /// the steps between the interval's start and the checkpoint are missing.
   bool complete = true;
   DiagnosticsSnapshot snapshot;
 };

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "sim/tokens/make_source.h"
-
 namespace ballast::sim {
 
 SideBySide::SideBySide(std::span<const Scenario> scenarios, std::size_t threads,
@@ -14,9 +12,8 @@ SideBySide::SideBySide(std::span<const Scenario> scenarios, std::size_t threads,
   const Executor& inner = spread_runs ? serial_executor() : pool_;
   outer_ = spread_runs ? static_cast<const Executor*>(&pool_) : &serial_executor();
   for (const Scenario& scenario : scenarios) {
-    sources_.push_back(make_source(scenario.tokens, scenario.seed));
     RunObserver* observer = observers.empty() ? nullptr : observers[runs_.size()];
-    runs_.push_back(std::make_unique<Simulation>(scenario, *sources_.back(), inner, observer));
+    runs_.push_back(std::make_unique<Simulation>(scenario, inner, observer));
   }
 }
 

@@ -31,7 +31,6 @@ class SideBySide {
  private:
   ThreadPool pool_;
   const Executor* outer_;
-  std::vector<std::unique_ptr<TokenSource>> sources_;
   std::vector<std::unique_ptr<Simulation>> runs_;
 };
 

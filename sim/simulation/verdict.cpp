@@ -5,6 +5,8 @@
 #include <iterator>
 #include <limits>
 
+#include "sim/scenario/words.h"
+
 namespace ballast::sim {
 
 namespace {
@@ -73,7 +75,43 @@ std::string_view word(Verdict verdict) {
   }
 }
 
+namespace {
+
+/// Whether a finding is of what is expected (or feared, by `none`).
+bool is_meant(CollapseKind found, ExpectedCollapse expected) {
+  if (expected == ExpectedCollapse::none || expected == ExpectedCollapse::any) {
+    return found != CollapseKind::input_degenerate;
+  }
+  return word(found) == word(expected);
+}
+
+ExpectationOutcome judge_collapse(const Expectation& expectation, const Simulation& run) {
+  ExpectationOutcome outcome{.expectation = expectation, .value = {}, .step = {}};
+  const CollapseReport report = run.collapse();
+  const std::size_t steps = run.scenario().training.steps;
+  for (const CollapseFinding& finding : report.findings) {
+    const bool within =
+        finding.onset >= expectation.from && finding.onset <= expectation.until.value_or(steps);
+    if (!within || !is_meant(finding.kind, *expectation.collapse)) continue;
+    outcome.step = finding.onset;
+    break;
+  }
+  const bool none = *expectation.collapse == ExpectedCollapse::none;
+  const bool known = report.verdict == CollapseVerdict::collapsed ||
+                     report.verdict == CollapseVerdict::healthy ||
+                     (!none && report.verdict == CollapseVerdict::input_degenerate);
+  if (outcome.step) {
+    outcome.verdict = none ? Verdict::fail : Verdict::pass;
+  } else if (known && expectation.until.value_or(0) <= steps) {
+    outcome.verdict = none ? Verdict::pass : Verdict::fail;
+  }
+  return outcome;
+}
+
+}  // namespace
+
 ExpectationOutcome judge(const Expectation& expectation, const Simulation& run) {
+  if (expectation.collapse) return judge_collapse(expectation, run);
   ExpectationOutcome outcome{.expectation = expectation, .value = {}, .step = {}};
   const auto points = points_of(expectation, run);
   if (points.empty()) return outcome;

@@ -29,8 +29,10 @@ struct ExpectationOutcome {
 };
 
 /// Judges an expectation on a run. A value that is not a number meets no bound. `unknown` when the
-/// metric has no value in the chosen steps, and when the run ends before the last of them (a run may be
-/// cut short from the command line) without a value that breaks the bound.
+/// metric has no value in the chosen steps, and when the run ends before the last of them (a run
+/// may be cut short from the command line) without a value that breaks the bound. A collapse is
+/// judged by the first finding of its kind with an onset in the chosen steps, which `step` then is;
+/// `unknown` when the run had too few tokens to tell.
 ExpectationOutcome judge(const Expectation& expectation, const Simulation& run);
 /// All expectations of the run's scenario.
 std::vector<ExpectationOutcome> judge(const Simulation& run);

@@ -3,6 +3,7 @@
 #include "sim/tokens/constant.h"
 #include "sim/tokens/mixture.h"
 #include "sim/tokens/padding.h"
+#include "sim/tokens/patterns.h"
 #include "sim/tokens/text.h"
 
 namespace ballast::sim {
@@ -25,6 +26,16 @@ std::unique_ptr<TokenSource> unpadded_source(const TokenSettings& settings, std:
 
 std::unique_ptr<TokenSource> make_source(const TokenSettings& settings, std::uint64_t seed) {
   auto source = unpadded_source(settings, seed);
+  if (settings.burst_share > 0.0) {
+    source = std::make_unique<BurstSource>(std::move(source), settings.burst_share,
+                                           settings.burst_length, seed);
+  }
+  if (settings.repeat_period > 0) {
+    source = std::make_unique<RepeatedSource>(std::move(source), settings.repeat_period);
+  }
+  if (settings.synchronised_steps > 0) {
+    source = std::make_unique<SynchronisedSource>(std::move(source), settings.synchronised_steps);
+  }
   if (settings.padding == 0.0) return source;
   return std::make_unique<PaddedSource>(std::move(source), settings.padding, seed);
 }

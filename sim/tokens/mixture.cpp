@@ -34,22 +34,28 @@ std::vector<double> token_frequencies(const TokenSettings& settings, std::uint64
 
 MixtureSource::MixtureSource(const TokenSettings& settings, std::uint64_t seed)
     : ranks_(token_frequencies(settings, seed)),
+      topics_(settings.topics),
+      shift_(settings.shift),
+      rank_skew_(settings.rank_skew),
       persistence_(settings.topic_persistence),
       length_(settings.sequence_length),
       seed_(seed) {
   const Stream topics = vocabulary_stream(seed).child("topics");
-  for (std::size_t topic = 0; topic < settings.topics; ++topic) {
+  for (std::size_t topic = 0; topic < topics_ * (shift_ > 0.0 ? 2 : 1); ++topic) {
     orders_.push_back(random_order(settings.vocabulary, topics.child(topic)));
   }
 }
 
 std::vector<std::size_t> MixtureSource::topics_of(const SequenceKey& key) const {
-  Stream stream = sequence_stream(seed_, key).child("topics");
-  const std::size_t count = orders_.size();
+  const Stream own = sequence_stream(seed_, key);
+  Stream stream = own.child("topics"), shift = own.child("shift"), rank = own.child("rank");
+  const std::size_t count = topics_;
+  if (uniform(rank) < rank_skew_) return std::vector<std::size_t>(length_ + 1, key.rank % count);
+  const std::size_t first = uniform(shift) < shift_ ? count : 0;
   std::vector<std::size_t> topics(length_ + 1);
   std::size_t topic = uniform_index(stream, count);
   for (std::size_t& each : topics) {
-    each = topic;
+    each = first + topic;
     const bool stays = uniform(stream) < persistence_;
     if (!stays && count > 1) topic = (topic + 1 + uniform_index(stream, count - 1)) % count;
   }

@@ -15,8 +15,12 @@ namespace ballast::sim {
 /// the next one as far as it tells the topic; and over all topics the frequencies are flatter than
 /// the law says, unless there is one topic only.
 ///
-/// Memory: 4 bytes * topics * vocabulary, and some 16 * vocabulary. A sequence takes time in its
-/// length.
+/// With `shift`, that share of the sequences keeps to as many topics more, which no other sequence
+/// has. With `rank_skew`, that share keeps to the topic whose number is its rank, modulo the
+/// topics.
+///
+/// Memory: 4 bytes * topics * vocabulary (twice that with `shift`), and some 16 * vocabulary. A
+/// sequence takes time in its length.
 class MixtureSource : public TokenSource {
  public:
   MixtureSource(const TokenSettings& settings, std::uint64_t seed);
@@ -32,7 +36,11 @@ class MixtureSource : public TokenSource {
 
  private:
   Categorical ranks_;
-  std::vector<std::vector<std::int32_t>> orders_;  ///< `[topics, vocabulary]`
+  std::vector<std::vector<std::int32_t>>
+      orders_;  ///< `[topics, vocabulary]`; with shift twice as many
+  std::size_t topics_;
+  double shift_;
+  double rank_skew_;
   double persistence_;
   std::size_t length_;
   std::uint64_t seed_;

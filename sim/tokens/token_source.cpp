@@ -19,7 +19,9 @@ void append(TokenBatch& batch, const Sequence& sequence) {
 TokenBatch make_batch(const TokenSource& source, SequenceKey first, std::size_t count) {
   TokenBatch batch;
   for (std::size_t i = 0; i < count; ++i) {
-    append(batch, source.sequence({first.split, first.step, first.sequence + i}));
+    SequenceKey key = first;
+    key.sequence += i;
+    append(batch, source.sequence(key));
   }
   return batch;
 }

@@ -18,6 +18,7 @@ struct SequenceKey {
   std::uint64_t sequence =
       0;  ///< index in the step's global batch: (rank * micro_batches + micro_batch) *
           ///< sequences + i, so splitting a batch otherwise gives the same tokens
+  std::uint64_t rank = 0;  ///< what the data depends on only where ranks are to differ
 };
 
 /// Tokens of one sequence: position i is the input, i + 1 the target.

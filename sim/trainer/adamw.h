@@ -26,6 +26,7 @@ class AdamW {
   /// Whether every gradient is finite.
   bool gradients_are_finite() const;
   void clear_gradients();
+  void set_learning_rate(double rate) { settings_.learning_rate = rate; }
 
   void save(StateDict& state, const std::string& prefix) const;
   /// Checks all entries before it changes any.

@@ -1,6 +1,7 @@
 #include "sim/trainer/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -33,7 +34,9 @@ void add_loads(Loads& sum, const Loads& term) {
   }
 }
 
-std::string layer_prefix(std::size_t layer) { return "balancers." + std::to_string(layer) + "."; }
+std::string layer_prefix(std::size_t layer) {
+  return "balancers." + std::to_string(layer) + ".";
+}
 
 std::int64_t valid_tokens(const TokenBatch& batch) {
   return std::ranges::count_if(batch.valid, [](std::uint8_t valid) { return valid != 0; });
@@ -43,7 +46,8 @@ std::int64_t valid_tokens(const TokenBatch& batch) {
 std::vector<float> log_sums_of(const TokenBatch& batch, MatrixView<const float> logits) {
   std::vector<float> log_sums(logits.rows(), 0.0f);
   for (std::size_t t = 0; t < logits.rows(); ++t) {
-    if (batch.valid[t] != 0) log_sums[t] = arithmetic::log_sum_exp(std::span<const float>(logits.row(t)));
+    if (batch.valid[t] != 0)
+      log_sums[t] = arithmetic::log_sum_exp(std::span<const float>(logits.row(t)));
   }
   return log_sums;
 }
@@ -59,7 +63,8 @@ std::vector<float> logprobs_of(const TokenBatch& batch, MatrixView<const float> 
   return logprobs;
 }
 
-/// One running sum in token order, so that it does not depend on where one batch ends and the next begins.
+/// One running sum in token order, so that it does not depend on where one batch ends and the next
+/// begins.
 void add_losses(const TokenBatch& batch, const std::vector<float>& logprobs, double& sum) {
   for (std::size_t t = 0; t < logprobs.size(); ++t) {
     if (batch.valid[t] != 0) sum -= static_cast<double>(logprobs[t]);
@@ -114,10 +119,14 @@ std::int64_t dropped_assignments(const Routing<float>& routing, std::span<const 
 Trainer::Trainer(const Scenario& scenario, std::size_t vocabulary, const Executor& executor)
     : executor_(executor),
       model_(with_vocabulary(model_settings(scenario), vocabulary),
-             [&] { return make_balancer(scenario.model.moe.router, scenario.balancer); }),
+             [&] {
+               return with_fault(make_balancer(scenario.model.moe.router, scenario.balancer),
+                                 scenario.fault);
+             }),
       optimizer_(model_.named_parameters<float>(), scenario.training.optimizer),
       loss_scale_(scenario.training.loss_scale),
-      experts_(scenario.model.moe.router.routed_experts) {
+      experts_(scenario.model.moe.router.routed_experts),
+      fault_(scenario.fault) {
   initialize<float>(model_, Stream(scenario.seed).child("initialization"));
   begin_step();
 }
@@ -153,7 +162,7 @@ ForwardBackwardOutput Trainer::forward_backward(const TokenBatch& batch, std::si
 }
 
 Evaluated Trainer::evaluate(const TokenBatch& batch) {
-  model_.eval();
+  if (fault_ != BalancerFault::evaluation_leak) model_.eval();
   const auto& logits = model_.forward(batch.inputs, {.executor = executor_, .valid = batch.valid});
   model_.train();
   const auto logprobs = logprobs_of(batch, logits, log_sums_of(batch, logits));
@@ -215,6 +224,7 @@ void Trainer::add_router_figures(const TokenBatch& batch) {
 std::map<std::string, double> Trainer::router_figures() const {
   std::map<std::string, double> figures;
   if (tokens_ == 0) return figures;
+  figures["router_gradient"] = router_gradient();
   const StableLatentMoESettings& moe = model_.settings().moe;
   const double terms = static_cast<double>(tokens_) * static_cast<double>(model_.layers());
   if (moe.losses.aux != AuxFormula::none) figures["aux_loss"] = loss_values_.aux / terms;
@@ -230,6 +240,17 @@ std::map<std::string, double> Trainer::router_figures() const {
 
 void Trainer::inject_overflow() {
   model_.embedding.gradient.values()[0] = std::numeric_limits<float>::infinity();
+}
+
+double Trainer::router_gradient() const {
+  double of_gates = 0.0, of_all = 0.0;
+  for (const auto& [name, parameter] : model_.named_parameters<float>()) {
+    double squares = 0.0;
+    for (const float g : parameter->gradient.values()) squares += double{g} * double{g};
+    of_all += squares;
+    if (name.find("router.gate") != std::string::npos) of_gates += squares;
+  }
+  return of_all > 0.0 ? std::sqrt(of_gates / of_all) : 0.0;
 }
 
 StepOutcome Trainer::optim_step() {

@@ -23,15 +23,17 @@ using Loads = std::vector<std::vector<std::int64_t>>;
 
 /// What an optimizer step came to.
 struct StepOutcome {
-  bool applied = true;       ///< false: a gradient was not finite, nothing was updated
-  double loss = 0.0;         ///< mean cross-entropy over the step's valid tokens, nat; NaN without any
-  double loss_scale = 1.0;   ///< that was in force during the step
-  std::int64_t tokens = 0;   ///< valid tokens of all micro-batches and ranks
+  bool applied = true;  ///< false: a gradient was not finite, nothing was updated
+  double loss = 0.0;    ///< mean cross-entropy over the step's valid tokens, nat; NaN without any
+  double loss_scale = 1.0;  ///< that was in force during the step
+  std::int64_t tokens = 0;  ///< valid tokens of all micro-batches and ranks
   Loads loads;
   /// `drop_rate`, the share of assignments dropped for want of capacity; `aux_loss` and `z_loss`, coefficients included
-  /// and not part of `loss`, means over layers and valid tokens. Only what the scenario turns on, and none without a
-  /// valid token.
-  std::map<std::string, double> router_figures;
+  /// and not part of `loss`, means over layers and valid tokens: only what the scenario turns on, and none without a
+  /// valid token. `router_gradient`: the norm of the gradient of all router gates over that of all parameters.
+  std::map<std::string, double> router_figures = {};
+  /// Different inputs among the valid tokens: token ids, or rows of drawn scores; 0 when not counted.
+  std::int64_t distinct_inputs = 0;
 };
 
 /// What an evaluation forward came to.
@@ -41,8 +43,9 @@ struct Evaluated {
   Loads loads;
 };
 
-/// Trains the next-token model of a scenario, called as Tinker's training clients are: `forward_backward` for
-/// every micro-batch of every simulated data-parallel rank, then `optim_step`.
+/// Trains the next-token model of a scenario, called as Tinker's training clients are:
+/// `forward_backward` for every micro-batch of every simulated data-parallel rank, then
+/// `optim_step`.
 ///
 /// Router losses go into the gradients by their valid tokens, so that the step's mean over tokens is theirs too.
 ///
@@ -54,12 +57,12 @@ class Trainer {
  public:
   Trainer(const Scenario& scenario, std::size_t vocabulary, const Executor& executor);
 
-  /// Adds the gradients of one micro-batch of one rank. One record a sequence: `logprobs` `[length]`, the log
-  /// probability of each target (0 at padding); metrics: `loss:sum` and `tokens:sum` over valid tokens, and the
-  /// five MoE keys of this micro-batch's loads.
+  /// Adds the gradients of one micro-batch of one rank. One record a sequence: `logprobs`
+  /// `[length]`, the log probability of each target (0 at padding); metrics: `loss:sum` and
+  /// `tokens:sum` over valid tokens, and the five MoE keys of this micro-batch's loads.
   ForwardBackwardOutput forward_backward(const TokenBatch& batch, std::size_t rank);
-  /// Closes the step: updates parameters by AdamW and lets the balancers update, unless a gradient is not
-  /// finite.
+  /// Closes the step: updates parameters by AdamW and lets the balancers update, unless a gradient
+  /// is not finite.
   StepOutcome optim_step();
 
   /// A forward in evaluation mode: no balancer, collector or parameter sees it.
@@ -68,11 +71,14 @@ class Trainer {
   /// Shows the routing of every later training forward to `observer`, which outlives them; null: to nobody.
   void observe(RoutingObserver* observer) { observer_ = observer; }
 
+  void set_learning_rate(double rate) { optimizer_.set_learning_rate(rate); }
+
   /// Makes the step under way overflow, as a fault to inject.
   void inject_overflow();
 
-  /// Everything that later steps depend on: parameters, optimizer, balancers, loss scale. Between steps only:
-  /// std::logic_error while gradients are pending. A collector's counts are no part of it.
+  /// Everything that later steps depend on: parameters, optimizer, balancers, loss scale. Between
+  /// steps only: std::logic_error while gradients are pending. A collector's counts are no part of
+  /// it.
   StateDict state() const;
   void load_state(const StateDict& state);
 
@@ -87,6 +93,7 @@ class Trainer {
   void add_router_figures(const TokenBatch& batch);
   std::map<std::string, double> router_figures() const;
   void begin_step();
+  double router_gradient() const;
 
   const Executor& executor_;
   RoutingObserver* observer_ = nullptr;
@@ -94,6 +101,7 @@ class Trainer {
   AdamW optimizer_;
   LossScale loss_scale_;
   std::size_t experts_;
+  BalancerFault fault_;
 
   // The step under way.
   bool pending_ = false;

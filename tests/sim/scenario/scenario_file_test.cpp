@@ -53,7 +53,8 @@ TEST(ScenarioFile, ResolvedReadsAsItself) {
 
 TEST(ScenarioFile, LeavesOutOfTheResolvedOneWhatHasNoMeaning) {
   const Json text = to_json(parse_one(R"({"ballast": 1, "tokens": {"source": "text"}})"));
-  EXPECT_EQ(text.at("tokens").size(), 4u);  // source, sequence_length, padding, file
+  // source, sequence_length, padding, file, and the four fields of patterns
+  EXPECT_EQ(text.at("tokens").size(), 8u);
   EXPECT_TRUE(text.at("tokens").contains("file"));
 }
 
