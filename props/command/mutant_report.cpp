@@ -130,7 +130,7 @@ void write_legend(const KillContext& context, std::ostream& out) {
 void write_sums(const KillTable& table, const KillContext& context, std::ostream& out) {
   const Sum sum = sum_of(table, context);
   out << sim::counted(table.mutants.size(), "mutant") << ": " << sum.killed << " killed under "
-      << seeds_of(context.settings) << " within " << context.settings.cases << " cases of every law, "
+      << seeds_of(context.settings) << " within " << context.settings.cases << " cases of every law,\n"
       << sum.surviving << " survive, " << sum.equivalent << " equivalent\n";
   if (context.every_law) {
     const auto idle = idle_laws(table);

@@ -17,6 +17,7 @@ namespace {
 struct RoutesInDouble : BuiltInSubject {
   Routing<float> route(const Forward& forward) override {
     Routing<float> routing = BuiltInSubject::route(forward);
+    if (model().groups) return routing;  // what is computed here knows no groups
     const auto biases = layer(forward.layer).biases();
     const std::size_t experts = model().routed_experts;
     for (std::size_t t = 0; t < forward.logits.rows(); ++t) {

@@ -24,8 +24,8 @@ Mutant rows_too_many(const std::string& name, std::size_t from_logit) {
               [=] {
                 return std::make_unique<FakeSubject>(
                     std::set{Capability::route}, [=](const Request& request) -> Answer {
-                      const auto& logits = std::get<Forward>(request).logits;
-                      const bool wrong = std::ranges::max(logits.values()) >= float(from_logit);
+                      const auto values = std::get<Forward>(request).logits.values();
+                      const bool wrong = !values.empty() && std::ranges::max(values) >= float(from_logit);
                       return Routed{{wrong ? 2u : 1u, {0}}, {}};
                     });
               },

@@ -383,7 +383,7 @@ TEST_F(Run, WhatAFileGetsWrongIsBadInput) {
   scenario["model"]["top_k"] = 6;
   expect_refusal(scenario, "bad.json#/model/top_k: ");
   scenario = tiny();
-  scenario["modle"] = json::object();
+  scenario["modell"] = json::object();
   expect_refusal(scenario, "did you mean 'model'?");
   scenario = tiny();
   scenario["training"]["steps"] = "many";

@@ -98,7 +98,8 @@ TEST(Axis, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error(R"({"field": "tokens", "values": [1]})"),
             "f.json#/axes/0/field: cannot set 'tokens' as a whole: it is a group of fields; name "
             "one of source, sequence_length, padding, vocabulary, frequency, sigma, exponent, "
-            "topics, topic_persistence, file, token in it");
+            "topics, topic_persistence, file, token, shift, rank_skew, "
+            "burst_share, burst_length, repeat_period, synchronised_steps in it");
   EXPECT_EQ(error(R"({"field": "tokens.sigma", "vales": [1]})"),
             "f.json#/axes/0/vales: unknown key 'vales': there is no such field here; did you mean "
             "'values'?");
