@@ -349,7 +349,7 @@ class Subject:
         training = request["mode"] == "train"  # neither evaluation nor a recomputed forward
         indices, weights, observed = [], [], []
         for token, row in enumerate(logits):
-            chosen, weight, scores, cutoff = self.router.route([decode(z) for z in row], balancer.biases)
+            chosen, weight, scores, cutoff = self.router.route(fp32(map(decode, row)), balancer.biases)
             indices.append(chosen)
             weights.append(weight)
             if training and (mask is None or mask[token]):

@@ -98,7 +98,8 @@ Json number_json(double value) {
 }
 
 Json float_json(float value) {
-  return number_json(shortest_double(value));
+  // All digits of the double, not the shortest that give the float: who reads it in double has the same number.
+  return number_json(static_cast<double>(value));
 }
 
 }  // namespace ballast::props

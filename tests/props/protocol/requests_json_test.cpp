@@ -73,7 +73,7 @@ TEST(RequestsJson, LinesAreThoseOfTheProtocol) {
             R"({"id":7,"op":"open","model":{"layers":1,"routed_experts":2,"top_k":1,"score":"sigmoid",)"
             R"("renormalize":true,"routed_scale":1.0,"groups":{"n_group":2,"topk_group":1}},)"
             R"("balancer":{"kind":"quantile","estimator":"exact","bins":1000,"rate":0.001,"update":"step"},)"
-            R"("ranks":1,"biases":[[0.5,-0.1]]})");
+            R"("ranks":1,"biases":[[0.5,-0.10000000149011612]]})");
   Matrix<float> logits(1, 2);
   logits(0, 1) = nan;
   const Forward forward{.layer = 0, .rank = 0, .mode = Mode::eval, .logits = logits, .mask = {0}};
