@@ -62,13 +62,6 @@ po::options_description shown_options() {
   return shown;
 }
 
-OptionSet options_and_directories() {
-  OptionSet options{.named = shown_options(), .positional = {}};
-  options.named.add_options()("results", po::value<std::vector<std::string>>(), "");
-  options.positional.add("results", -1);
-  return options;
-}
-
 Json or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
@@ -184,7 +177,7 @@ std::size_t chosen_column(const po::variables_map& given, const Comparison& both
 }  // namespace
 
 ExitCode compare(Arguments arguments, std::ostream& out, std::ostream& err) {
-  const auto given = parse_options(options_and_directories(), arguments);
+  const auto given = parse_options(with_words(shown_options(), "results"), arguments);
   if (given.contains("help")) {
     out << introduction << shown_options() << explanation;
     return ExitCode::pass;

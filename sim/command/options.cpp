@@ -21,6 +21,13 @@ std::vector<std::string> names(const OptionSet& options) {
 
 }  // namespace
 
+OptionSet with_words(const po::options_description& named, const std::string& name) {
+  OptionSet options{.named = named, .positional = {}};
+  options.named.add_options()(name.c_str(), po::value<std::vector<std::string>>(), "");
+  options.positional.add(name.c_str(), -1);
+  return options;
+}
+
 po::variables_map parse_options(const OptionSet& options, Arguments arguments) {
   try {
     const std::vector<std::string> words(arguments.begin(), arguments.end());

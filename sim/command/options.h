@@ -3,6 +3,7 @@
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/positional_options.hpp>
 #include <boost/program_options/variables_map.hpp>
+#include <string>
 
 #include "sim/command/verb.h"
 
@@ -13,6 +14,10 @@ struct OptionSet {
   boost::program_options::options_description named;
   boost::program_options::positional_options_description positional;
 };
+
+/// These options, and words without an option, which `parse_options` gives as the list `name`.
+OptionSet with_words(const boost::program_options::options_description& named,
+                     const std::string& name);
 
 /// Parses a verb's arguments. Options are never abbreviated. Throws UsageError, one line that names
 /// the option, says what is wrong with it, and suggests the nearest option to one that does not

@@ -63,13 +63,6 @@ po::options_description shown_options() {
   return shown;
 }
 
-OptionSet options_and_file() {
-  OptionSet options{.named = shown_options(), .positional = {}};
-  options.named.add_options()("recording", po::value<std::vector<std::string>>(), "");
-  options.positional.add("recording", -1);
-  return options;
-}
-
 /// Compares the frames of a replay with those of the recording, one by one.
 class Comparison {
  public:
@@ -177,7 +170,7 @@ ExitCode show(const std::optional<Divergence>& found, const ScenarioFile& file,
 }  // namespace
 
 ExitCode replay(Arguments arguments, std::ostream& out, std::ostream& err) {
-  const auto given = parse_options(options_and_file(), arguments);
+  const auto given = parse_options(with_words(shown_options(), "recording"), arguments);
   if (given.contains("help")) {
     out << introduction << shown_options() << explanation;
     return ExitCode::pass;

@@ -111,13 +111,6 @@ po::options_description shown_options() {
   return shown;
 }
 
-OptionSet options_and_file() {
-  OptionSet options{.named = shown_options(), .positional = {}};
-  options.named.add_options()("logits", po::value<std::vector<std::string>>(), "");
-  options.positional.add("logits", -1);
-  return options;
-}
-
 std::optional<std::string> text(const po::variables_map& given, const char* option) {
   if (!given.contains(option)) return std::nullopt;
   return given[option].as<std::string>();
@@ -199,7 +192,7 @@ RouterSettings router_settings(const po::variables_map& given) {
 }
 
 RouteOptions read_options(Arguments arguments) {
-  const auto given = parse_options(options_and_file(), arguments);
+  const auto given = parse_options(with_words(shown_options(), "logits"), arguments);
   RouteOptions options;
   options.help = given.contains("help");
   if (options.help) return options;

@@ -91,13 +91,6 @@ po::options_description shown_options() {
   return shown;
 }
 
-OptionSet options_and_file() {
-  OptionSet options{.named = shown_options(), .positional = {}};
-  options.named.add_options()("scenario", po::value<std::vector<std::string>>(), "");
-  options.positional.add("scenario", -1);
-  return options;
-}
-
 std::optional<std::string> scenario_file(const po::variables_map& given) {
   const std::string file =
       only_file(given, "scenario", "give one, and compare settings by its variants");
@@ -105,7 +98,7 @@ std::optional<std::string> scenario_file(const po::variables_map& given) {
 }
 
 RunOptions read_options(Arguments arguments) {
-  const auto given = parse_options(options_and_file(), arguments);
+  const auto given = parse_options(with_words(shown_options(), "scenario"), arguments);
   if (given.contains("help")) return {.help = true};
   RunOptions options{.file = scenario_file(given),
                      .overrides = overrides_of(given),

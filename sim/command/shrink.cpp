@@ -88,13 +88,6 @@ po::options_description shown_options() {
   return shown;
 }
 
-OptionSet options_and_file() {
-  OptionSet options{.named = shown_options(), .positional = {}};
-  options.named.add_options()("scenario", po::value<std::vector<std::string>>(), "");
-  options.positional.add("scenario", -1);
-  return options;
-}
-
 Keep keep_option(const po::variables_map& given) {
   if (!given.contains("keep")) return Keep::fail;
   const auto& word = given["keep"].as<std::string>();
@@ -104,7 +97,7 @@ Keep keep_option(const po::variables_map& given) {
 }
 
 ShrinkOptions read_options(Arguments arguments) {
-  const auto given = parse_options(options_and_file(), arguments);
+  const auto given = parse_options(with_words(shown_options(), "scenario"), arguments);
   if (given.contains("help")) return {.file = {}, .help = true};
   ShrinkOptions options{.file = only_file(given, "scenario", "give one"),
                         .overrides = overrides_of(given),

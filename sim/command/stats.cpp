@@ -80,13 +80,6 @@ void write_help(std::ostream& out) {
   out << introduction << options().named << explanation;
 }
 
-OptionSet options_and_files() {
-  OptionSet set = options();
-  set.named.add_options()("file", po::value<Words>());
-  set.positional.add("file", -1);
-  return set;
-}
-
 std::optional<std::size_t> number(const po::variables_map& values, const char* option) {
   if (!values.contains(option)) return std::nullopt;
   const auto value = values[option].as<std::int64_t>();
@@ -137,7 +130,7 @@ bool has_assignments(const TraceReport& report) {
 }  // namespace
 
 ExitCode stats(Arguments arguments, std::ostream& out, std::ostream&) {
-  const po::variables_map values = parse_options(options_and_files(), arguments);
+  const po::variables_map values = parse_options(with_words(options().named, "file"), arguments);
   if (values.contains("help")) {
     write_help(out);
     return ExitCode::pass;

@@ -110,13 +110,6 @@ po::options_description shown_options() {
   return shown;
 }
 
-OptionSet options_and_file() {
-  OptionSet options{.named = shown_options(), .positional = {}};
-  options.named.add_options()("sweep", po::value<std::vector<std::string>>(), "");
-  options.positional.add("sweep", -1);
-  return options;
-}
-
 std::size_t rank_column(const po::variables_map& given) {
   if (!given.contains("rank-by")) return 0;
   const auto& name = given["rank-by"].as<std::string>();
@@ -132,7 +125,7 @@ std::size_t rank_column(const po::variables_map& given) {
 }
 
 SweepOptions read_options(Arguments arguments) {
-  const auto given = parse_options(options_and_file(), arguments);
+  const auto given = parse_options(with_words(shown_options(), "sweep"), arguments);
   if (given.contains("help")) return {.file = {}, .help = true};
   SweepOptions options{.file = only_file(given, "sweep", "give one"),
                        .overrides = overrides_of(given),
