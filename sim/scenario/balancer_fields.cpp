@@ -1,25 +1,13 @@
 #include "sim/scenario/balancer_fields.h"
 
+#include "sim/scenario/scenario_field.h"
+
 namespace ballast::sim {
 namespace {
 
 using Fields = std::vector<Field<Scenario>>;
 
-constexpr NumberType positive{.above = 0.0, .at_most = 1e6};
-constexpr NumberType not_negative{.at_least = 0.0, .at_most = 1e6};
-constexpr NumberType below_one{.at_least = 0.0, .below = 1.0};
-
 constexpr const char* kind = "balancer.kind";
-
-template <class Member>
-Field<Scenario> field(std::string path, Member member, FieldType type, std::string meaning) {
-  return bind_field<Scenario>(std::move(path), member, std::move(type), std::move(meaning));
-}
-
-template <class Member>
-Field<Scenario> field(std::string path, Member member, std::string meaning) {
-  return bind_field<Scenario>(std::move(path), member, std::move(meaning));
-}
 
 /// A field that several kinds of balancers have in common: it sets the member of each.
 template <class Member, class... Members>
@@ -36,7 +24,8 @@ Field<Scenario> common_field(std::string path, std::string meaning, Member first
 Fields common_fields() {
   return {
       field(
-          kind, [](auto& s) -> auto& { return s.balancer.kind; }, "What keeps loads in balance: how biases move, or how a batch is assigned."),
+          kind, [](auto& s) -> auto& { return s.balancer.kind; },
+          "What keeps loads in balance: how biases move, or how a batch is assigned."),
       common_field(
           "balancer.update",
           "Whether biases move at the optimizer step or at each training forward.",
@@ -55,7 +44,8 @@ Fields common_fields() {
           .when(kind, {"quantile", "sign", "smebu", "threshold", "none"}),
       common_field(
           "balancer.counted",
-          "Whether loads are what the router chose, or what was kept where experts have a capacity.",
+          "Whether loads are what the router chose, or what was kept where experts have a "
+          "capacity.",
           [](auto& s) -> auto& { return s.balancer.sign.loads.counted; },
           [](auto& s) -> auto& { return s.balancer.smebu.loads.counted; })
           .when(kind, {"sign", "smebu"}),
@@ -76,11 +66,13 @@ Fields quantile_fields() {
           IntegerType{.at_least = 2, .at_most = 100'000'000}, "Bins of the `histogram` estimator.")
           .when(kind, quantile_or_none),
       field(
-          "balancer.ema", [](auto& s) -> auto& { return s.balancer.quantile.ema; }, below_one,
+          "balancer.ema", [](auto& s) -> auto& { return s.balancer.quantile.ema; },
+          range::below_one,
           "Share of the old bias that is kept; 0 is off. Not together with `balancer.gain`.")
           .when(kind, quantile_or_none),
       field(
-          "balancer.gain", [](auto& s) -> auto& { return s.balancer.quantile.gain; }, positive,
+          "balancer.gain", [](auto& s) -> auto& { return s.balancer.quantile.gain; },
+          range::positive,
           "Factor on the move to the estimate; 1 is off. Not together with `balancer.ema`.")
           .when(kind, quantile_or_none),
       field(
@@ -95,7 +87,7 @@ Fields quantile_fields() {
 Fields sign_fields() {
   return {
       field(
-          "balancer.rate", [](auto& s) -> auto& { return s.balancer.sign.rate; }, positive,
+          "balancer.rate", [](auto& s) -> auto& { return s.balancer.sign.rate; }, range::positive,
           "Increment u of a bias at an update.")
           .when(kind, {"sign"}),
       field(
@@ -112,16 +104,17 @@ Fields sign_fields() {
 Fields smebu_fields() {
   return {
       field(
-          "balancer.lambda", [](auto& s) -> auto& { return s.balancer.smebu.rate; }, positive,
-          "Largest move of a bias at an update, before centring and momentum.")
+          "balancer.lambda", [](auto& s) -> auto& { return s.balancer.smebu.rate; },
+          range::positive, "Largest move of a bias at an update, before centring and momentum.")
           .when(kind, {"smebu"}),
       field(
-          "balancer.kappa", [](auto& s) -> auto& { return s.balancer.smebu.kappa; }, positive,
+          "balancer.kappa", [](auto& s) -> auto& { return s.balancer.smebu.kappa; },
+          range::positive,
           "How soon a move saturates: it is lambda tanh(kappa (mean(L) - L_j) / mean(L)).")
           .when(kind, {"smebu"}),
       field(
           "balancer.momentum", [](auto& s) -> auto& { return s.balancer.smebu.momentum; },
-          below_one, "Share of the last move that is kept in the next.")
+          range::below_one, "Share of the last move that is kept in the next.")
           .when(kind, {"smebu"}),
   };
 }
@@ -136,11 +129,11 @@ Fields assignment_fields() {
       field(
           "balancer.sinkhorn_tolerance",
           [](auto& s) -> auto& { return s.model.moe.router.assignment.sinkhorn.tolerance; },
-          not_negative, "Mean change of an expert's factor at which iterating ends.")
+          range::not_negative, "Mean change of an expert's factor at which iterating ends.")
           .when(kind, {"sinkhorn"}),
       field(
           "balancer.threshold_ema", [](auto& s) -> auto& { return s.balancer.threshold.ema; },
-          below_one, "Share of the old threshold that is kept at an update.")
+          range::below_one, "Share of the old threshold that is kept at an update.")
           .when(kind, {"threshold"}),
   };
 }
@@ -157,8 +150,10 @@ Fields capacity_fields() {
           "or the first tokens; `none`: there is no capacity."),
       field(
           "balancer.capacity_factor",
-          [](auto& s) -> auto& { return s.model.moe.router.assignment.capacity.factor; }, positive,
-          "An expert keeps ceil(factor tokens top_k / routed_experts) assignments of a micro-batch.")
+          [](auto& s) -> auto& { return s.model.moe.router.assignment.capacity.factor; },
+          range::positive,
+          "An expert keeps ceil(factor tokens top_k / routed_experts) assignments of a "
+          "micro-batch.")
           .when(drop, {"probs", "position"}),
   };
 }
@@ -170,7 +165,7 @@ Fields loss_fields() {
           "Formula of the load-balancing loss that is added to the model's."),
       field(
           "balancer.aux_coefficient",
-          [](auto& s) -> auto& { return s.model.moe.losses.aux_coefficient; }, not_negative,
+          [](auto& s) -> auto& { return s.model.moe.losses.aux_coefficient; }, range::not_negative,
           "Factor on it.")
           .when(aux, some_aux),
       field(
@@ -179,7 +174,8 @@ Fields loss_fields() {
           .when(aux, some_aux),
       field(
           "balancer.z_loss", [](auto& s) -> auto& { return s.model.moe.losses.z_coefficient; },
-          not_negative, "Factor on the mean square of log(sum(exp(logits))), added; 0 is off."),
+          range::not_negative,
+          "Factor on the mean square of log(sum(exp(logits))), added; 0 is off."),
   };
 }
 

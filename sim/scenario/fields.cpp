@@ -1,34 +1,13 @@
 #include "sim/scenario/fields.h"
 
 #include "sim/scenario/balancer_fields.h"
+#include "sim/scenario/scenario_field.h"
 #include "sim/scenario/score_fields.h"
 
 namespace ballast::sim {
 namespace {
 
-constexpr IntegerType size{.at_least = 1, .at_most = 1'000'000'000};
-constexpr IntegerType size_or_none{.at_least = 0, .at_most = 1'000'000'000};
-constexpr IntegerType steps{.at_least = 1, .at_most = 1'000'000'000};
-constexpr IntegerType every_steps{.at_least = 0, .at_most = 1'000'000'000};
-constexpr NumberType finite{};
-// What ends in fp32 arithmetic has bounds far inside its range.
-constexpr NumberType moderate{.at_least = -1e6, .at_most = 1e6};
-constexpr NumberType positive{.above = 0.0, .at_most = 1e6};
-constexpr NumberType not_negative{.at_least = 0.0, .at_most = 1e6};
-constexpr NumberType below_one{.at_least = 0.0, .below = 1.0};
-constexpr NumberType probability{.at_least = 0.0, .at_most = 1.0};
-
 constexpr const char* source = "tokens.source";
-
-template <class Member>
-Field<Scenario> field(std::string path, Member member, FieldType type, std::string meaning) {
-  return bind_field<Scenario>(std::move(path), member, std::move(type), std::move(meaning));
-}
-
-template <class Member>
-Field<Scenario> field(std::string path, Member member, std::string meaning) {
-  return bind_field<Scenario>(std::move(path), member, std::move(meaning));
-}
 
 using Fields = std::vector<Field<Scenario>>;
 
@@ -55,31 +34,31 @@ Fields model_fields() {
           "model.layers", [](auto& s) -> auto& { return s.model.layers; },
           IntegerType{.at_least = 1, .at_most = 100'000}, "Blocks of x + MoE(RMSNorm(x))."),
       field(
-          "model.hidden", [](auto& s) -> auto& { return s.model.moe.router.hidden; }, size,
-          "Width of a token, which the router reads in full.")
+          "model.hidden", [](auto& s) -> auto& { return s.model.moe.router.hidden; },
+          range::positive_count, "Width of a token, which the router reads in full.")
           .when("mode", {"train"}),
       field(
-          "model.latent", [](auto& s) -> auto& { return s.model.moe.latent; }, size,
-          "Width inside which the routed experts work.")
+          "model.latent", [](auto& s) -> auto& { return s.model.moe.latent; },
+          range::positive_count, "Width inside which the routed experts work.")
           .when("mode", {"train"}),
       field(
           "model.routed_experts",
-          [](auto& s) -> auto& { return s.model.moe.router.routed_experts; }, size,
+          [](auto& s) -> auto& { return s.model.moe.router.routed_experts; }, range::positive_count,
           "Routed experts of a layer, E."),
       field(
-          "model.top_k", [](auto& s) -> auto& { return s.model.moe.router.top_k; }, size,
-          "Routed experts of a token, k; at most `model.routed_experts`."),
+          "model.top_k", [](auto& s) -> auto& { return s.model.moe.router.top_k; },
+          range::positive_count, "Routed experts of a token, k; at most `model.routed_experts`."),
       field(
-          "model.expert_inner", [](auto& s) -> auto& { return s.model.moe.expert_inner; }, size,
-          "Inner width of a routed expert.")
+          "model.expert_inner", [](auto& s) -> auto& { return s.model.moe.expert_inner; },
+          range::positive_count, "Inner width of a routed expert.")
           .when("mode", {"train"}),
       field(
           "model.shared_experts", [](auto& s) -> auto& { return s.model.moe.shared_experts; },
-          size_or_none, "Experts that every token passes through; they are never counted.")
+          range::count, "Experts that every token passes through; they are never counted.")
           .when("mode", {"train"}),
       field(
-          "model.shared_inner", [](auto& s) -> auto& { return s.model.moe.shared_inner; }, size,
-          "Inner width of a shared expert.")
+          "model.shared_inner", [](auto& s) -> auto& { return s.model.moe.shared_inner; },
+          range::positive_count, "Inner width of a shared expert.")
           .when("mode", {"train"}),
       field(
           "model.score", [](auto& s) -> auto& { return s.model.moe.router.score; },
@@ -89,13 +68,15 @@ Fields model_fields() {
           BooleanType{}, "Whether the weights of the chosen experts are divided by their sum."),
       field(
           "model.routed_scale", [](auto& s) -> auto& { return s.model.moe.router.routed_scale; },
-          positive, "Factor on all weights, applied last."),
+          range::positive, "Factor on all weights, applied last."),
       field(
           "model.groups.count", [](auto& s) -> auto& { return s.model.moe.router.groups.count; },
-          size, "Groups of routed experts; with more than one, a token's experts are of the best."),
+          range::positive_count,
+          "Groups of routed experts; with more than one, a token's experts are of the best."),
       field(
           "model.groups.chosen", [](auto& s) -> auto& { return s.model.moe.router.groups.chosen; },
-          size, "Groups that a token chooses its experts from; at most `model.groups.count`."),
+          range::positive_count,
+          "Groups that a token chooses its experts from; at most `model.groups.count`."),
       field(
           "model.groups.score", [](auto& s) -> auto& { return s.model.moe.router.groups.score; },
           "A group's score: the sum of its 2 best biased scores, or of its top_k / chosen best."),
@@ -108,12 +89,13 @@ Fields model_fields() {
           BooleanType{}, "Whether the weighted sum of expert outputs is normalised (RMSNorm).")
           .when("mode", {"train"}),
       field(
-          "model.norm_eps", [](auto& s) -> auto& { return s.model.moe.norm_eps; }, positive,
+          "model.norm_eps", [](auto& s) -> auto& { return s.model.moe.norm_eps; }, range::positive,
           "Added to the mean square in every RMSNorm.")
           .when("mode", {"train"}),
       field(
           "model.embedding_offset", [](auto& s) -> auto& { return s.model.embedding_offset; },
-          moderate, "Added to every coordinate of the embedding: a common component of all tokens.")
+          range::moderate,
+          "Added to every coordinate of the embedding: a common component of all tokens.")
           .when("mode", {"train"}),
   };
 }
@@ -123,14 +105,14 @@ Fields token_fields() {
       field(
           source, [](auto& s) -> auto& { return s.tokens.source; }, "Where tokens come from."),
       field(
-          "tokens.sequence_length", [](auto& s) -> auto& { return s.tokens.sequence_length; }, size,
-          "Positions of a sequence."),
+          "tokens.sequence_length", [](auto& s) -> auto& { return s.tokens.sequence_length; },
+          range::positive_count, "Positions of a sequence."),
       field(
           "tokens.padding", [](auto& s) -> auto& { return s.tokens.padding; },
           NumberType{.at_least = 0.0, .at_most = 0.9}, "Expected share of padded positions."),
       field(
-          "tokens.vocabulary", [](auto& s) -> auto& { return s.tokens.vocabulary; }, size,
-          "Different tokens there are.")
+          "tokens.vocabulary", [](auto& s) -> auto& { return s.tokens.vocabulary; },
+          range::positive_count, "Different tokens there are.")
           .when(source, {"mixture", "constant"}),
       field(
           "tokens.frequency", [](auto& s) -> auto& { return s.tokens.frequency; },
@@ -145,12 +127,12 @@ Fields token_fields() {
           NumberType{.at_least = 0.0, .at_most = 20.0}, "Exponent of Zipf's law.")
           .when("tokens.frequency", {"zipf"}),
       field(
-          "tokens.topics", [](auto& s) -> auto& { return s.tokens.topics; }, size,
+          "tokens.topics", [](auto& s) -> auto& { return s.tokens.topics; }, range::positive_count,
           "Topics; each ranks the vocabulary in an order of its own.")
           .when(source, {"mixture"}),
       field(
           "tokens.topic_persistence", [](auto& s) -> auto& { return s.tokens.topic_persistence; },
-          probability, "Probability that the next token stays in the topic.")
+          range::probability, "Probability that the next token stays in the topic.")
           .when(source, {"mixture"}),
       field(
           "tokens.file", [](auto& s) -> auto& { return s.tokens.file; },
@@ -158,37 +140,38 @@ Fields token_fields() {
           "File whose bytes are the tokens; its last tenth is kept for evaluation.")
           .when(source, {"text"}),
       field(
-          "tokens.token", [](auto& s) -> auto& { return s.tokens.token; }, size_or_none,
+          "tokens.token", [](auto& s) -> auto& { return s.tokens.token; }, range::count,
           "The token at every position; below `tokens.vocabulary`.")
           .when(source, {"constant"}),
       field(
-          "tokens.shift", [](auto& s) -> auto& { return s.tokens.shift; }, probability,
+          "tokens.shift", [](auto& s) -> auto& { return s.tokens.shift; }, range::probability,
           "Domain shift: share of sequences that come from as many topics of another set.")
           .when(source, {"mixture"}),
       field(
-          "tokens.rank_skew", [](auto& s) -> auto& { return s.tokens.rank_skew; }, probability,
-          "Share of sequences that keep to one topic, which goes by the rank.")
+          "tokens.rank_skew", [](auto& s) -> auto& { return s.tokens.rank_skew; },
+          range::probability, "Share of sequences that keep to one topic, which goes by the rank.")
           .when(source, {"mixture"}),
       field(
-          "tokens.burst_share", [](auto& s) -> auto& { return s.tokens.burst_share; }, probability,
+          "tokens.burst_share", [](auto& s) -> auto& { return s.tokens.burst_share; },
+          range::probability,
           "Share of blocks of `tokens.burst_length` positions that hold one token throughout."),
       field(
-          "tokens.burst_length", [](auto& s) -> auto& { return s.tokens.burst_length; }, size,
-          "Positions of such a block."),
+          "tokens.burst_length", [](auto& s) -> auto& { return s.tokens.burst_length; },
+          range::positive_count, "Positions of such a block."),
       field(
           "tokens.repeat_period", [](auto& s) -> auto& { return s.tokens.repeat_period; },
-          size_or_none, "Positions after which a sequence repeats itself; 0 is never."),
+          range::count, "Positions after which a sequence repeats itself; 0 is never."),
       field(
           "tokens.synchronised_steps", [](auto& s) -> auto& { return s.tokens.synchronised_steps; },
-          size_or_none, "So many steps at the start, all sequences of a step are the same one."),
+          range::count, "So many steps at the start, all sequences of a step are the same one."),
   };
 }
 
 Fields training_fields() {
   return {
       field(
-          "training.steps", [](auto& s) -> auto& { return s.training.steps; }, steps,
-          "Optimizer steps."),
+          "training.steps", [](auto& s) -> auto& { return s.training.steps; },
+          range::positive_count, "Optimizer steps."),
       field(
           "training.ranks", [](auto& s) -> auto& { return s.training.ranks; },
           IntegerType{.at_least = 1, .at_most = 1'000'000}, "Simulated data-parallel ranks."),
@@ -196,28 +179,28 @@ Fields training_fields() {
           "training.micro_batches", [](auto& s) -> auto& { return s.training.micro_batches; },
           IntegerType{.at_least = 1, .at_most = 1'000'000}, "Micro-batches of a rank in a step."),
       field(
-          "training.sequences", [](auto& s) -> auto& { return s.training.sequences; }, size,
-          "Sequences of a micro-batch."),
+          "training.sequences", [](auto& s) -> auto& { return s.training.sequences; },
+          range::positive_count, "Sequences of a micro-batch."),
       field(
           "training.optimizer.learning_rate",
-          [](auto& s) -> auto& { return s.training.optimizer.learning_rate; }, not_negative,
+          [](auto& s) -> auto& { return s.training.optimizer.learning_rate; }, range::not_negative,
           "Learning rate of AdamW.")
           .when("mode", {"train"}),
       field(
           "training.optimizer.beta1", [](auto& s) -> auto& { return s.training.optimizer.beta1; },
-          below_one, "Decay of the first moment.")
+          range::below_one, "Decay of the first moment.")
           .when("mode", {"train"}),
       field(
           "training.optimizer.beta2", [](auto& s) -> auto& { return s.training.optimizer.beta2; },
-          below_one, "Decay of the second moment.")
+          range::below_one, "Decay of the second moment.")
           .when("mode", {"train"}),
       field(
           "training.optimizer.eps", [](auto& s) -> auto& { return s.training.optimizer.eps; },
-          positive, "Added to the root of the second moment.")
+          range::positive, "Added to the root of the second moment.")
           .when("mode", {"train"}),
       field(
           "training.optimizer.weight_decay",
-          [](auto& s) -> auto& { return s.training.optimizer.weight_decay; }, not_negative,
+          [](auto& s) -> auto& { return s.training.optimizer.weight_decay; }, range::not_negative,
           "Decoupled weight decay.")
           .when("mode", {"train"}),
       field(
@@ -228,22 +211,22 @@ Fields training_fields() {
           .when("mode", {"train"}),
       field(
           "training.loss_scale.growth_interval",
-          [](auto& s) -> auto& { return s.training.loss_scale.growth_interval; }, steps,
-          "Steps without overflow after which the loss scale doubles.")
+          [](auto& s) -> auto& { return s.training.loss_scale.growth_interval; },
+          range::positive_count, "Steps without overflow after which the loss scale doubles.")
           .when("mode", {"train"}),
       field(
           "training.evaluate_every", [](auto& s) -> auto& { return s.training.evaluate_every; },
-          every_steps, "Steps from one evaluation to the next; 0 is never."),
+          range::count, "Steps from one evaluation to the next; 0 is never."),
       field(
           "training.evaluate_sequences",
-          [](auto& s) -> auto& { return s.training.evaluate_sequences; }, size,
+          [](auto& s) -> auto& { return s.training.evaluate_sequences; }, range::positive_count,
           "Sequences of an evaluation."),
       field(
-          "training.log_every", [](auto& s) -> auto& { return s.training.log_every; }, every_steps,
+          "training.log_every", [](auto& s) -> auto& { return s.training.log_every; }, range::count,
           "Steps of a diagnostics window; 0 is never."),
       field(
           "training.checkpoint_every", [](auto& s) -> auto& { return s.training.checkpoint_every; },
-          every_steps, "Steps from one checkpoint to the next; 0 keeps only the initial state."),
+          range::count, "Steps from one checkpoint to the next; 0 keeps only the initial state."),
       field(
           "training.overflow_steps", [](auto& s) -> auto& { return s.training.overflow_steps; },
           StepsType{}, "Steps whose gradient gets a nonfinite value."),
@@ -320,15 +303,16 @@ const std::vector<Field<Expectation>>& expectation_fields() {
           "aggregate", [](auto& e) -> auto& { return e.aggregate; },
           "How the values over the chosen steps become the one that is judged."),
       bind_field<Expectation>(
-          "from", [](auto& e) -> auto& { return e.from; }, steps, "First step that counts."),
+          "from", [](auto& e) -> auto& { return e.from; }, range::positive_count,
+          "First step that counts."),
       bind_field<Expectation>(
-          "until", [](auto& e) -> auto& { return e.until; }, steps,
+          "until", [](auto& e) -> auto& { return e.until; }, range::positive_count,
           "Last step that counts; without it, the last of the run."),
       bind_field<Expectation>(
-          "at_most", [](auto& e) -> auto& { return e.at_most; }, finite,
+          "at_most", [](auto& e) -> auto& { return e.at_most; }, range::finite,
           "Upper bound; a metric needs at least one bound."),
       bind_field<Expectation>(
-          "at_least", [](auto& e) -> auto& { return e.at_least; }, finite, "Lower bound."),
+          "at_least", [](auto& e) -> auto& { return e.at_least; }, range::finite, "Lower bound."),
   };
   return fields;
 }
