@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "core/model/selection.h"
@@ -19,6 +20,16 @@ inline void round_to_bf16(Biases& biases) {
   for (auto& row : biases) {
     for (float& b : row) b = in_bf16(b);
   }
+}
+
+/// Each layer less its mean.
+inline Biases centred(Biases biases) {
+  for (auto& row : biases) {
+    const float mean =
+        std::accumulate(row.begin(), row.end(), 0.0f) / static_cast<float>(row.size());
+    for (float& b : row) b -= mean;
+  }
+  return biases;
 }
 
 /// The weights that belong to the selection, after that was changed.

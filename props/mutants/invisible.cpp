@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 
 #include "props/mutants/altered.h"
@@ -120,13 +119,7 @@ struct EmptyStepsDivideByZero : BuiltInSubject {
 };
 struct CentresAtEveryStep : AddsToSteps {
   void after_step(bool) override {
-    Biases all = biases();
-    for (auto& row : all) {
-      const float mean =
-          std::accumulate(row.begin(), row.end(), 0.0f) / static_cast<float>(row.size());
-      for (float& b : row) b -= mean;
-    }
-    set_biases(all);
+    set_biases(centred(biases()));
   }
 };
 struct MovesWhenAsked : BuiltInSubject {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include "props/mutants/altered.h"
 #include "props/mutants/families.h"
@@ -117,13 +116,7 @@ struct SavesTheFirstState : BuiltInSubject {
 struct LoadCentres : BuiltInSubject {
   void load(const StateDict& state) override {
     BuiltInSubject::load(state);
-    Biases all = biases();
-    for (auto& row : all) {
-      const float mean =
-          std::accumulate(row.begin(), row.end(), 0.0f) / static_cast<float>(row.size());
-      for (float& b : row) b -= mean;
-    }
-    set_biases(all);
+    set_biases(centred(biases()));
   }
 };
 struct LoadResetsCounts : BuiltInSubject {

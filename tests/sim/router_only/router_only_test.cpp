@@ -4,11 +4,13 @@
 
 #include <numeric>
 
-#include "sim/simulation/simulation.h"
 #include "sim/threads/thread_pool.h"
+#include "tests/sim/support/small_scenario.h"
 
 namespace ballast::sim {
 namespace {
+
+using test::simulated;
 
 Scenario routers() {
   Scenario scenario;
@@ -24,13 +26,6 @@ Scenario routers() {
   scenario.training.sequences = 4;
   scenario.training.log_every = 4;
   return scenario;
-}
-
-std::unique_ptr<Simulation> simulated(const Scenario& scenario,
-                                      const Executor& executor = serial_executor()) {
-  auto run = std::make_unique<Simulation>(scenario, executor);
-  while (!run->done()) run->advance();
-  return run;
 }
 
 TEST(RoutersAlone, SendEveryValidTokenToKExpertsInEveryLayer) {

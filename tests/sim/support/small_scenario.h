@@ -1,12 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "core/executor.h"
 #include "sim/scenario/scenario.h"
 #include "sim/simulation/simulation.h"
-#include "sim/tokens/make_source.h"
 
 namespace ballast::sim::test {
 
@@ -33,10 +31,7 @@ inline Scenario small_scenario() {
 /// The whole run of a scenario.
 inline std::unique_ptr<Simulation> simulated(const Scenario& scenario,
                                              const Executor& executor = serial_executor()) {
-  // The source has to live as long as the simulation.
-  static std::vector<std::unique_ptr<TokenSource>> sources;
-  sources.push_back(make_source(scenario.tokens, scenario.seed));
-  auto run = std::make_unique<Simulation>(scenario, *sources.back(), executor);
+  auto run = std::make_unique<Simulation>(scenario, executor);
   while (!run->done()) run->advance();
   return run;
 }

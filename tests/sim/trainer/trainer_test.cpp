@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "sim/tokens/make_source.h"
 #include "tests/sim/support/small_scenario.h"
 
 namespace ballast::sim {
