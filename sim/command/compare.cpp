@@ -13,6 +13,7 @@
 #include "sim/compare/comparison.h"
 #include "sim/compare/effect_size.h"
 #include "sim/input_error.h"
+#include "sim/sweep/columns.h"
 #include "sim/sweep/summary.h"
 #include "sim/text/nearest.h"
 #include "sim/text/numbers.h"
@@ -62,13 +63,14 @@ po::options_description shown_options() {
   return shown;
 }
 
+/// Null also for a difference from what never came.
 Json or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
+  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
 Json figures_json(const FigureComparison& figures) {
-  Json json = {{"a", or_null(figures.a)},
-               {"b", or_null(figures.b)},
+  Json json = {{"a", figure_json(figures.a)},
+               {"b", figure_json(figures.b)},
                {"difference", or_null(figures.difference)},
                {"delta", or_null(figures.delta)}};
   json["magnitude"] = figures.delta ? Json(magnitude(*figures.delta)) : Json(nullptr);
@@ -97,16 +99,21 @@ Json comparison_json(const ResultSet& a, const ResultSet& b, const Comparison& b
   return json;
 }
 
-std::string number(const std::optional<double>& value) {
-  return value ? significant(*value, 4) : "-";
+std::string figure(const std::optional<double>& value) {
+  if (!value) return "-";
+  return std::isinf(*value) ? "none" : significant(*value, 4);
+}
+
+std::string difference(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? significant(*value, 4) : "-";
 }
 
 void write_columns(const Comparison& both, std::ostream& out) {
   std::vector<Row> rows;
   for (const ColumnComparison& column : both.columns) {
-    rows.push_back({column.column, number(column.median_difference), number(column.mean_delta),
-                    std::to_string(column.lower), std::to_string(column.equal),
-                    std::to_string(column.higher)});
+    rows.push_back({column.column, difference(column.median_difference),
+                    difference(column.mean_delta), std::to_string(column.lower),
+                    std::to_string(column.equal), std::to_string(column.higher)});
   }
   Table({{"column", Align::left}, {"difference"}, {"delta"}, {"lower"}, {"equal"}, {"higher"}},
         may_colour(out))
@@ -140,8 +147,8 @@ void write_points(const Comparison& both, std::size_t column, std::size_t top, s
     Row row;
     for (const auto& [axis, label] : points[i]->axes.items())
       row.push_back(printable(label_text(label), 40));
-    for (const auto& value : {figures.a, figures.b, figures.difference, figures.delta})
-      row.push_back(number(value));
+    row.insert(row.end(), {figure(figures.a), figure(figures.b), difference(figures.difference),
+                           difference(figures.delta)});
     row.push_back(figures.delta ? std::string(magnitude(*figures.delta)) : "");
     rows.push_back(std::move(row));
   }

@@ -1,6 +1,7 @@
 #include "sim/command/sweep_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ostream>
 
 #include "sim/sweep/columns.h"
@@ -15,7 +16,8 @@ namespace {
 constexpr std::size_t page_width = 80;
 
 std::string number(const std::optional<double>& value, int digits = 4) {
-  return value ? significant(*value, digits) : "-";
+  if (!value) return "-";
+  return std::isinf(*value) ? "none" : significant(*value, digits);
 }
 
 std::string with_spread(const Spread& spread) {
@@ -40,6 +42,7 @@ std::vector<Column> point_columns(const Sweep& sweep, std::size_t rank_column) {
   for (std::size_t c = 0; c < run_columns().size(); ++c) {
     if (c != rank_column) columns.push_back({run_columns()[c].header, Align::right});
   }
+  columns.push_back({"collapse", Align::left});
   columns.push_back({expects_anything(sweep) ? "verdict" : "", Align::left});
   return columns;
 }
@@ -53,6 +56,15 @@ Cell outcome_of(const PointSummary& point) {
   return Cell(std::string(word(*point.verdict)), tone);
 }
 
+/// "monopoly", or "monopoly 2/3" when not all runs have it.
+Cell collapse_of(const PointSummary& point) {
+  if (point.runs == 0) return Cell("");
+  const std::string kind = point.collapse_kind();
+  const std::size_t count = point.collapse_kinds.at(kind);
+  const std::string share = std::to_string(count) + "/" + std::to_string(point.runs);
+  return Cell(count == point.runs ? kind : kind + " " + share);
+}
+
 Row point_row(const PointSummary& point, const Sweep& sweep, std::size_t rank_column) {
   Row row;
   for (const std::string& axis : sweep.axes) {
@@ -63,6 +75,7 @@ Row point_row(const PointSummary& point, const Sweep& sweep, std::size_t rank_co
   for (std::size_t c = 0; c < run_columns().size(); ++c) {
     if (c != rank_column) row.push_back(number(point.columns[c].median));
   }
+  row.push_back(collapse_of(point));
   row.push_back(outcome_of(point));
   return row;
 }
@@ -101,6 +114,10 @@ void write_legend(std::ostream& out) {
   for (const RunColumn& column : run_columns()) {
     out << wrapped(column.header + ": " + column.meaning, page_width, 0);
   }
+  out << wrapped(
+      "collapse: the kind of the first collapse, with the share of the runs that have it "
+      "when others do not",
+      page_width, 0);
 }
 
 }  // namespace

@@ -28,7 +28,10 @@ Values values_of(const ResultPoint& point, const std::string& column) {
 FigureComparison compare_figures(const Values& a, const Values& b) {
   FigureComparison figures{
       .a = median(a), .b = median(b), .difference = std::nullopt, .delta = cliffs_delta(a, b)};
-  if (figures.a && figures.b) figures.difference = *figures.b - *figures.a;
+  // Equal ones can be infinite.
+  if (figures.a && figures.b) {
+    figures.difference = *figures.a == *figures.b ? 0.0 : *figures.b - *figures.a;
+  }
   return figures;
 }
 

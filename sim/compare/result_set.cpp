@@ -6,6 +6,7 @@
 #include "sim/input_error.h"
 #include "sim/read_file.h"
 #include "sim/scenario/json_text.h"
+#include "sim/sweep/columns.h"
 #include "sim/sweep/sweep_directory.h"
 
 namespace ballast::sim {
@@ -29,7 +30,15 @@ std::string text_of(const fs::path& file) {
 }
 
 std::optional<double> number(const Json& value) {
-  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  std::optional<double> figure;
+  read_figure(value, figure);
+  return figure;
+}
+
+/// Whether a run without the value says nothing.
+bool is_unknown(const std::string& column, const std::optional<double>& value) {
+  const auto known = find_column(column);
+  return !value && known && run_columns()[*known].unknown_when_absent;
 }
 
 void add_line(ResultSet& set, std::map<std::size_t, std::size_t>& places, const Json& line) {
@@ -37,7 +46,9 @@ void add_line(ResultSet& set, std::map<std::size_t, std::size_t>& places, const 
   const auto [place, is_new] = places.emplace(point, set.points.size());
   if (is_new) set.points.push_back({.axes = line.at("axes"), .figures = {}});
   for (const std::string& column : set.columns) {
-    set.points[place->second].figures[column].push_back(number(line.at(column)));
+    const auto value = number(line.at(column));
+    auto& values = set.points[place->second].figures[column];
+    if (!is_unknown(column, value)) values.push_back(value);
   }
 }
 

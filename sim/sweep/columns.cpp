@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <span>
 
@@ -82,6 +83,21 @@ Value dead_experts(const Simulation& run) {
   return mean(final_steps(run), "dead_experts");
 }
 
+/// The first finding that is a collapse, and not of the data.
+const CollapseFinding* first_collapse(const CollapseReport& report) {
+  for (const CollapseFinding& finding : report.findings) {
+    if (finding.kind != CollapseKind::input_degenerate) return &finding;
+  }
+  return nullptr;
+}
+
+Value collapse_onset(const Simulation& run) {
+  const CollapseReport report = run.collapse();
+  if (const auto* first = first_collapse(report)) return static_cast<double>(first->onset);
+  if (report.verdict != CollapseVerdict::healthy) return std::nullopt;
+  return std::numeric_limits<double>::infinity();
+}
+
 Value loss(const Simulation& run) {
   return mean(final_steps(run), "loss");
 }
@@ -103,6 +119,10 @@ const std::vector<RunColumn>& run_columns() {
       {"dead_experts", "dead",
        "experts without tokens, of all layers, mean over the last tenth of the steps", true,
        dead_experts},
+      {"collapse_onset", "onset",
+       "the first step of the first collapse; none when there is none, and no value when it cannot "
+       "be told, for want of tokens or because the data was degenerate",
+       false, collapse_onset, true},
       {"loss", "loss", "training loss, mean over the last tenth of the steps", true, loss},
   };
   return columns;
@@ -113,6 +133,23 @@ std::optional<std::size_t> find_column(std::string_view name) {
   const auto found = std::ranges::find(columns, name, &RunColumn::name);
   if (found == columns.end()) return std::nullopt;
   return static_cast<std::size_t>(found - columns.begin());
+}
+
+std::string_view collapse_kind(const CollapseReport& report) {
+  if (const auto* first = first_collapse(report)) return word(first->kind);
+  return report.verdict == CollapseVerdict::healthy ? "none" : word(report.verdict);
+}
+
+Json figure_json(const Value& figure) {
+  if (!figure) return nullptr;
+  return std::isinf(*figure) ? Json("none") : Json(*figure);
+}
+
+bool read_figure(const Json& value, Value& figure) {
+  figure = std::nullopt;
+  if (value.is_number()) figure = value.get<double>();
+  if (value == "none") figure = std::numeric_limits<double>::infinity();
+  return figure || value.is_null();
 }
 
 }  // namespace ballast::sim

@@ -5,10 +5,6 @@
 namespace ballast::sim {
 namespace {
 
-Json or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 std::optional<Verdict> verdict_called(const Json& text) {
   for (const Verdict verdict : {Verdict::pass, Verdict::fail, Verdict::unknown}) {
     if (text == word(verdict)) return verdict;
@@ -19,9 +15,7 @@ std::optional<Verdict> verdict_called(const Json& text) {
 bool read_values(const Json& line, RunResult& result) {
   for (const RunColumn& column : run_columns()) {
     const auto value = line.find(column.name);
-    if (value == line.end() || !(value->is_number() || value->is_null())) return false;
-    result.values.push_back(value->is_null() ? std::nullopt
-                                             : std::optional<double>(value->get<double>()));
+    if (value == line.end() || !read_figure(*value, result.values.emplace_back())) return false;
   }
   return true;
 }
@@ -34,6 +28,7 @@ RunResult result_of(std::size_t run, const Simulation& simulation) {
                    .expected = !simulation.scenario().expect.empty(),
                    .verdict = overall(judge(simulation)),
                    .digest = simulation.digest(),
+                   .collapse_kind = std::string(collapse_kind(simulation.collapse())),
                    .values = {}};
   for (const RunColumn& column : run_columns()) result.values.push_back(column.measure(simulation));
   return result;
@@ -51,8 +46,9 @@ Json to_json(const RunResult& result, const Sweep& sweep) {
   }
   line["verdict"] = result.expected ? Json(word(result.verdict)) : Json(nullptr);
   line["digest"] = result.digest;
+  line["collapse_kind"] = result.collapse_kind;
   for (std::size_t c = 0; c < run_columns().size(); ++c) {
-    line[run_columns()[c].name] = or_null(result.values[c]);
+    line[run_columns()[c].name] = figure_json(result.values[c]);
   }
   return line;
 }
@@ -71,10 +67,12 @@ std::optional<RunResult> read_result(const Json& line, const Sweep& sweep) {
     result.error = line["error"].get<std::string>();
     return result;
   }
-  if (!text("digest") || !line.contains("verdict") || !read_values(line, result)) {
+  if (!text("digest") || !text("collapse_kind") || !line.contains("verdict") ||
+      !read_values(line, result)) {
     return std::nullopt;
   }
   result.digest = line["digest"].get<std::string>();
+  result.collapse_kind = line["collapse_kind"].get<std::string>();
   result.expected = !line["verdict"].is_null();
   if (!result.expected) return result;
   const auto verdict = verdict_called(line["verdict"]);

@@ -18,6 +18,7 @@ struct RunResult {
   bool expected = false;                            ///< whether the scenario expects anything
   Verdict verdict = Verdict::unknown;
   std::string digest = {};
+  std::string collapse_kind = {};                  ///< see collapse_kind in columns.h
   std::vector<std::optional<double>> values = {};  ///< by column
 };
 
@@ -25,7 +26,7 @@ struct RunResult {
 RunResult result_of(std::size_t run, const Simulation& simulation);
 
 /// A line of results.jsonl: run, point, axes, seed; then error, or verdict (null when nothing is
-/// expected), digest and the columns.
+/// expected), digest, collapse_kind and the columns.
 Json to_json(const RunResult& result, const Sweep& sweep);
 /// Reads it back; nothing when it is no such line of this sweep.
 std::optional<RunResult> read_result(const Json& line, const Sweep& sweep);

@@ -1,6 +1,7 @@
 #include "sim/sweep/summary.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/sweep/columns.h"
 #include "sim/text/numbers.h"
@@ -16,9 +17,10 @@ bool better(const Value& a, const Value& b, bool less_is_better) {
   return less_is_better ? *a < *b : *a > *b;
 }
 
+/// a is the better one, or equal.
 Value middle(const Value& a, const Value& b) {
   if (!a || !b) return std::nullopt;
-  return *a == *b ? a : Value(0.5 * (*a + *b));
+  return *a == *b || std::isinf(*a) || std::isinf(*b) ? b : Value(0.5 * (*a + *b));
 }
 
 /// The spreads of every column over some of the results.
@@ -39,7 +41,7 @@ Verdict worse(Verdict a, Verdict b) {
 }
 
 PointSummary summary_of(std::size_t point, std::span<const RunResult> results) {
-  PointSummary summary{.point = point, .first_error = {}, .columns = {}};
+  PointSummary summary{.point = point, .first_error = {}};
   std::vector<const RunResult*> finished;
   for (const RunResult& result : results) {
     if (result.error) {
@@ -47,6 +49,7 @@ PointSummary summary_of(std::size_t point, std::span<const RunResult> results) {
       continue;
     }
     finished.push_back(&result);
+    ++summary.collapse_kinds[result.collapse_kind];
     if (!result.expected) continue;
     summary.verdict = summary.verdict ? worse(*summary.verdict, result.verdict) : result.verdict;
   }
@@ -55,16 +58,12 @@ PointSummary summary_of(std::size_t point, std::span<const RunResult> results) {
   return summary;
 }
 
-Json or_null(const Value& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json columns_json(const std::vector<Spread>& columns) {
   Json json = Json::object();
   for (std::size_t c = 0; c < columns.size(); ++c) {
-    json[run_columns()[c].name] = {{"median", or_null(columns[c].median)},
-                                   {"min", or_null(columns[c].least)},
-                                   {"max", or_null(columns[c].most)},
+    json[run_columns()[c].name] = {{"median", figure_json(columns[c].median)},
+                                   {"min", figure_json(columns[c].least)},
+                                   {"max", figure_json(columns[c].most)},
                                    {"values", columns[c].values}};
   }
   return json;
@@ -77,6 +76,7 @@ Json point_json(const PointSummary& point, const Sweep& sweep) {
                {"errors", point.errors}};
   if (point.errors > 0) json["error"] = point.first_error;
   json["verdict"] = point.verdict ? Json(word(*point.verdict)) : Json(nullptr);
+  json["collapse_kinds"] = point.collapse_kinds;
   json["columns"] = columns_json(point.columns);
   return json;
 }
@@ -97,7 +97,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
 std::vector<std::string> csv_header(const Sweep& sweep) {
   std::vector<std::string> cells = {"run", "point", "seed"};
   cells.insert(cells.end(), sweep.axes.begin(), sweep.axes.end());
-  cells.insert(cells.end(), {"verdict", "error"});
+  cells.insert(cells.end(), {"verdict", "error", "collapse_kind"});
   for (const RunColumn& column : run_columns()) cells.push_back(column.name);
   return cells;
 }
@@ -111,9 +111,10 @@ std::vector<std::string> csv_row(const RunResult& result, const Sweep& sweep) {
   }
   cells.push_back(result.expected ? std::string(word(result.verdict)) : "");
   cells.push_back(result.error.value_or(""));
+  cells.push_back(result.collapse_kind);
   for (std::size_t c = 0; c < run_columns().size(); ++c) {
     const bool has_value = !result.error && result.values[c];
-    cells.push_back(has_value ? Json(*result.values[c]).dump() : "");
+    cells.push_back(has_value ? label_text(figure_json(result.values[c])) : "");
   }
   return cells;
 }
@@ -121,7 +122,7 @@ std::vector<std::string> csv_row(const RunResult& result, const Sweep& sweep) {
 }  // namespace
 
 std::optional<double> Spread::half_range() const {
-  if (!least || !most) return std::nullopt;
+  if (!least || !most || std::isinf(*least) || std::isinf(*most)) return std::nullopt;
   return 0.5 * (*most - *least);
 }
 
@@ -139,6 +140,17 @@ Spread spread_of(std::vector<Value> values, bool less_is_better) {
     spread.median = middle(values[(values.size() - 1) / 2], values[values.size() / 2]);
   }
   return spread;
+}
+
+std::string PointSummary::collapse_kind() const {
+  std::string most = "none";
+  std::size_t runs_with_it = 0;
+  for (const auto& [kind, count] : collapse_kinds) {
+    if (count > runs_with_it || (count == runs_with_it && most == "none")) {
+      most = kind, runs_with_it = count;
+    }
+  }
+  return most;
 }
 
 std::vector<PointSummary> summarize(const std::vector<RunResult>& results, const Sweep& sweep) {

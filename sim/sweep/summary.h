@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,12 +11,14 @@
 namespace ballast::sim {
 
 /// A figure over the seeds of a point. A run without the value counts as worse than any number: the
-/// median is empty when that is the middle one. Least and most are of the runs that have it.
+/// median is empty when that is the middle one. Of an even number of runs it is the mean of the
+/// middle two, and the worse of them when one is infinite. Least and most are of the runs that have
+/// it.
 struct Spread {
   std::optional<double> median, least, most;
   std::size_t values = 0;  ///< runs that have it
 
-  /// Half of most - least.
+  /// Half of most - least, when both are finite.
   std::optional<double> half_range() const;
 };
 
@@ -29,7 +32,11 @@ struct PointSummary {
   std::size_t errors = 0;  ///< that did not
   std::string first_error;
   std::optional<Verdict> verdict = std::nullopt;  ///< of all runs; nothing when nothing is expected
-  std::vector<Spread> columns;
+  std::map<std::string, std::size_t> collapse_kinds = {};  ///< runs of each kind
+  std::vector<Spread> columns = {};
+
+  /// The kind that most runs have; of several, the first that is not "none".
+  std::string collapse_kind() const;
 };
 
 /// `results` of all runs, in their order; one summary a point.

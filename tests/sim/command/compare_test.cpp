@@ -62,6 +62,38 @@ TEST_F(CompareCommand, MatchesPointsByTheirAxesInAnyOrder) {
   EXPECT_EQ(both.at("points").at(0).at("columns").at("loss").at("magnitude"), "large");
 }
 
+TEST_F(CompareCommand, ACollapseThatNeverComesIsLaterThanAnyAndOneThatCannotBeToldIsLeftOut) {
+  json file = {{"ballast_sweep", 1},
+               {"seeds", 2},
+               {"base",
+                {{"ballast", 1},
+                 {"mode", "router_only"},
+                 {"model", {{"routed_experts", 16}}},
+                 {"balancer", {{"kind", "none"}}},
+                 {"training", {{"steps", 12}}}}},
+               {"axes", {{{"field", "training.sequences"}, {"values", {8, 1}}}}}};
+  file["base"]["tokens"] = {{"sequence_length", 32}};
+  file["base"]["scores"] = {{"aligned_share", 1}};
+  write("a.json", file.dump());
+  file["base"]["scores"] = {{"sigma", 0}};
+  write("b.json", file.dump());
+  for (const std::string name : {"a", "b"}) {
+    command({"sweep", "", sweep},
+            {path(name + ".json"), "--out", path(name), "--set", "training.log_every=0"});
+  }
+  const json both = compare_outcome({path("a"), path("b"), "--json"}).json();
+  const json onset = both.at("points").at(0).at("columns").at("collapse_onset");
+  EXPECT_EQ(onset.at("a"), 1.0);
+  EXPECT_EQ(onset.at("b"), "none");
+  EXPECT_EQ(onset.at("difference"), nullptr);
+  EXPECT_EQ(onset.at("delta"), 1.0);
+  EXPECT_EQ(column(both, "collapse_onset").at("higher"), 1);
+  // 32 tokens a step are too few.
+  const json few = both.at("points").at(1).at("columns").at("collapse_onset");
+  EXPECT_EQ(few.at("b"), nullptr);
+  EXPECT_EQ(few.at("delta"), nullptr);
+}
+
 TEST_F(CompareCommand, ShowsTablesOf80Columns) {
   sweep_to("a", {"1", "2"});
   sweep_to("b", {"1", "2"}, {"--set", "training.steps=12"});

@@ -241,6 +241,28 @@ TEST_F(SweepCommand, RanksByTheChosenColumn) {
                "there is no such column. Did you mean 'loss'?");
 }
 
+TEST_F(SweepCommand, ShowsTheOnsetAndTheKindOfACollapse) {
+  json file = small();
+  file["base"] = {{"ballast", 1},
+                  {"mode", "router_only"},
+                  {"model", {{"routed_experts", 16}}},
+                  {"balancer", {{"kind", "none"}}},
+                  {"training", {{"steps", 12}}}};
+  file["axes"] = {{{"field", "scores.aligned_share"}, {"values", {1, 0}}}};
+  write("collapse.json", file.dump());
+  const json summary =
+      sweep_command({path("collapse.json"), "--json", "--rank-by", "collapse_onset"}).json();
+  const json &best = summary.at("points").at(0), &worst = summary.at("points").at(1);
+  EXPECT_EQ(best.at("axes").at("scores.aligned_share"), 0);
+  EXPECT_EQ(best.at("columns").at("collapse_onset").at("median"), "none");
+  EXPECT_EQ(best.at("collapse_kinds"), (json{{"none", 2}}));
+  EXPECT_EQ(worst.at("columns").at("collapse_onset").at("median"), 1.0);
+  EXPECT_EQ(worst.at("collapse_kinds"), (json{{"monopoly", 2}}));
+  const std::string out = sweep_command({path("collapse.json"), "--out", path("out")}).out;
+  EXPECT_NE(out.find("monopoly"), std::string::npos) << out;
+  EXPECT_EQ(read_lines("out/results.jsonl").at(2).at("collapse_onset"), "none");
+}
+
 TEST_F(SweepCommand, ADryRunShowsThePointsAndRunsNothing) {
   const RunOutcome outcome = sweep_command({path("small.json"), "--dry-run", "--jobs", "2"});
   EXPECT_EQ(outcome.code, ExitCode::pass);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "sim/sweep/columns.h"
 
 namespace ballast::sim {
@@ -86,15 +88,29 @@ TEST(Summary, TheVerdictOfAPointIsTheWorstOfItsRuns) {
   EXPECT_EQ(summarize(all, sweep)[1].verdict, Verdict::pass);
 }
 
+TEST(Summary, CountsTheKindsOfCollapseAndNamesTheCommonest) {
+  const Sweep sweep = two_points_of_three_seeds();
+  auto all = results({5.0, 4.0, 6.0, 1.0, 9.0, 2.0});
+  for (const std::size_t run : {0u, 2u, 3u, 4u}) all[run].collapse_kind = "none";
+  all[1].collapse_kind = all[5].collapse_kind = "drift";
+  auto points = summarize(all, sweep);
+  EXPECT_EQ(points[0].collapse_kinds,
+            (std::map<std::string, std::size_t>{{"drift", 1}, {"none", 2}}));
+  EXPECT_EQ(points[0].collapse_kind(), "none");
+  all[0] = {.run = 0, .error = "no memory"};
+  EXPECT_EQ(summarize(all, sweep)[0].collapse_kind(), "drift") << "as many as have none";
+}
+
 TEST(Summary, TheCsvQuotesWhatNeedsIt) {
   const Sweep sweep = two_points_of_three_seeds();
   auto all = results({0.5, std::nullopt, 6.0, 1.0, 9.0, 2.0});
   const std::string csv = results_csv(all, sweep);
   EXPECT_EQ(csv.substr(0, csv.find('\n')),
-            "run,point,seed,\"a, b\",verdict,error,final_max_violation,worst_max_violation,"
-            "steps_to_balance,dead_experts,loss");
-  EXPECT_NE(csv.find("\n0,0,1,\"x \"\"1\"\"\",,,0.5,0.5,0.5,0.5,0.5\n"), std::string::npos) << csv;
-  EXPECT_NE(csv.find("\n1,0,2,\"x \"\"1\"\"\",,,,,,,\n"), std::string::npos) << csv;
+            "run,point,seed,\"a, b\",verdict,error,collapse_kind,final_max_violation,"
+            "worst_max_violation,steps_to_balance,dead_experts,collapse_onset,loss");
+  EXPECT_NE(csv.find("\n0,0,1,\"x \"\"1\"\"\",,,,0.5,0.5,0.5,0.5,0.5,0.5\n"), std::string::npos)
+      << csv;
+  EXPECT_NE(csv.find("\n1,0,2,\"x \"\"1\"\"\",,,,,,,,,\n"), std::string::npos) << csv;
 }
 
 TEST(Summary, ALineOfResultsIsReadBackAsItWas) {
@@ -104,7 +120,9 @@ TEST(Summary, ALineOfResultsIsReadBackAsItWas) {
                    .expected = true,
                    .verdict = Verdict::fail,
                    .digest = "d",
-                   .values = {0.1, std::nullopt, 1e-300, 3.0, 2.0 / 3.0}};
+                   .collapse_kind = "none",
+                   .values = {0.1, std::nullopt, 1e-300, 3.0,
+                              std::numeric_limits<double>::infinity(), 2.0 / 3.0}};
   const auto back = read_result(Json::parse(to_json(result, sweep).dump()), sweep);
   ASSERT_TRUE(back);
   EXPECT_EQ(to_json(*back, sweep), to_json(result, sweep));
