@@ -9,12 +9,14 @@ namespace avx2 {
 namespace {
 
 #include "core/kernels/kernels.inc"
+#include "core/kernels/random_fills.inc"
 
 }  // namespace
 }  // namespace avx2
 
-extern const Kernels avx2_kernels = {Target::avx2,     avx2::sigmoid,        avx2::route,
-                                     avx2::count_bins, avx2::collect_inside, avx2::order_statistic};
+extern const Kernels avx2_kernels = {Target::avx2,      avx2::sigmoid,        avx2::route,
+                                     avx2::count_bins,  avx2::collect_inside, avx2::order_statistic,
+                                     avx2::random_fills};
 
 }  // namespace ballast::kernels
 

@@ -5,6 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/kernels/random_fills.h"
+
 /// The inner loops of routing and balancing, in one version for each kind of processor and one
 /// plain version that says what all of them compute. Every version gives the same bits: which one
 /// runs shows in the time alone.
@@ -104,6 +106,7 @@ struct Kernels {
   /// The (position + 1)-th smallest of `count` > position values without NaN and without -0, which
   /// are left in any order. Both arrays have room for 16 more; the second one is scratch.
   float (*order_statistic)(float* values, float* scratch, std::size_t count, std::size_t position);
+  RandomFills random;
 };
 
 /// The kernels in use: the widest the processor has, up to the limit.

@@ -8,6 +8,14 @@
 #include "core/model/selection.h"
 
 namespace ballast::kernels {
+
+namespace scalar {  // scalar_random_fills.cpp
+void fill_uniform(const RandomFill& fill);
+void fill_normal(const RandomFill& fill, const NormalTable& table);
+void fill_log_normal(const RandomFill& fill, const NormalTable& table, float sigma);
+void fill_gumbel(const RandomFill& fill);
+}  // namespace scalar
+
 namespace {
 
 void sigmoid(const float* in, float* out, std::size_t count) {
@@ -95,7 +103,9 @@ float order_statistic(float* values, float*, std::size_t count, std::size_t posi
 
 }  // namespace
 
-extern const Kernels scalar_kernels = {Target::scalar, sigmoid,        route,
-                                       count_bins,     collect_inside, order_statistic};
+extern const Kernels scalar_kernels = {
+    Target::scalar,  sigmoid, route, count_bins, collect_inside,
+    order_statistic, {scalar::fill_uniform, scalar::fill_normal, scalar::fill_log_normal,
+                      scalar::fill_gumbel}};
 
 }  // namespace ballast::kernels

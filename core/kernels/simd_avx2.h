@@ -234,4 +234,50 @@ BALLAST_SIMD void interleave(F a, F b, F& front, F& back) {
   back = _mm256_permute2f128_ps(low, high, 0x31);
 }
 
+constexpr std::size_t PHILOX_AT_ONCE = 2;
+constexpr std::size_t VALUES_AT_ONCE = 2;
+
+template <int places>
+BALLAST_SIMD I ishift_right(I a) {
+  return _mm256_srli_epi32(a, places);
+}
+BALLAST_SIMD I iand(I a, I b) {
+  return _mm256_and_si256(a, b);
+}
+BALLAST_SIMD I ior(I a, I b) {
+  return _mm256_or_si256(a, b);
+}
+BALLAST_SIMD I ixor(I a, I b) {
+  return _mm256_xor_si256(a, b);
+}
+BALLAST_SIMD I xor_of(I a, I b, I c) {
+  return _mm256_xor_si256(_mm256_xor_si256(a, c), b);
+}
+BALLAST_SIMD F negated(F a) {
+  return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f));
+}
+BALLAST_SIMD F permute(F table, I index) {
+  return _mm256_permutevar8x32_ps(table, index);
+}
+BALLAST_SIMD I wide_counters(std::uint64_t first) {
+  return _mm256_add_epi64(_mm256_set1_epi64x(static_cast<long long>(first)),
+                          _mm256_setr_epi64x(0, 2, 1, 3));
+}
+BALLAST_SIMD I wide_and(I a, std::uint64_t mask) {
+  return _mm256_and_si256(a, _mm256_set1_epi64x(static_cast<long long>(mask)));
+}
+BALLAST_SIMD I wide_high(I a) {
+  return _mm256_srli_epi64(a, 32);
+}
+BALLAST_SIMD I wide_product(I a, I b) {
+  return _mm256_mul_epu32(a, b);
+}
+BALLAST_SIMD I low_halves(I a, I b) {
+  return _mm256_blend_epi32(a, _mm256_slli_epi64(b, 32), 0xaa);
+}
+BALLAST_SIMD void wide_interleave(I a, I b, I& front, I& back) {
+  front = _mm256_unpacklo_epi64(a, b);
+  back = _mm256_unpackhi_epi64(a, b);
+}
+
 }  // namespace ballast::kernels::avx2

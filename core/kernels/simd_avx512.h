@@ -251,4 +251,56 @@ BALLAST_SIMD void interleave(F a, F b, F& front, F& back) {
   back = _mm512_permutex2var_ps(a, _mm512_add_epi32(first, _mm512_set1_epi32(8)), b);
 }
 
+// For random words: lanes of 32 bits, and lanes of 64 bits of which a product takes the low halves.
+
+constexpr std::size_t PHILOX_AT_ONCE = 4;
+constexpr std::size_t VALUES_AT_ONCE = 4;
+
+template <int places>
+BALLAST_SIMD I ishift_right(I a) {
+  return _mm512_srli_epi32(a, places);
+}
+BALLAST_SIMD I iand(I a, I b) {
+  return _mm512_and_si512(a, b);
+}
+BALLAST_SIMD I ior(I a, I b) {
+  return _mm512_or_si512(a, b);
+}
+BALLAST_SIMD I ixor(I a, I b) {
+  return _mm512_xor_si512(a, b);
+}
+BALLAST_SIMD I xor_of(I a, I b, I c) {
+  return _mm512_ternarylogic_epi32(a, b, c, 0x96);
+}
+BALLAST_SIMD F negated(F a) {
+  return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f));
+}
+/// The lanes of a table of W values that the low bits of the index name.
+BALLAST_SIMD F permute(F table, I index) {
+  return _mm512_permutexvar_ps(index, table);
+}
+/// first, first + 1, ..., in the order that wide_interleave puts right.
+BALLAST_SIMD I wide_counters(std::uint64_t first) {
+  return _mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(first)),
+                          _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));
+}
+BALLAST_SIMD I wide_and(I a, std::uint64_t mask) {
+  return _mm512_and_si512(a, _mm512_set1_epi64(static_cast<long long>(mask)));
+}
+BALLAST_SIMD I wide_high(I a) {
+  return _mm512_srli_epi64(a, 32);
+}
+BALLAST_SIMD I wide_product(I a, I b) {
+  return _mm512_mul_epu32(a, b);
+}
+/// The low halves of both: a0 b0 a1 b1 ...
+BALLAST_SIMD I low_halves(I a, I b) {
+  return _mm512_mask_shuffle_epi32(a, 0xaaaa, b, static_cast<_MM_PERM_ENUM>(0xa0));
+}
+/// Lanes of 64 bits: those of wide_counters in order, one of each in turn.
+BALLAST_SIMD void wide_interleave(I a, I b, I& front, I& back) {
+  front = _mm512_unpacklo_epi64(a, b);
+  back = _mm512_unpackhi_epi64(a, b);
+}
+
 }  // namespace ballast::kernels::avx512

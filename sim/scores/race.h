@@ -10,7 +10,7 @@ namespace ballast::sim {
 ///
 /// The expert j of a token arrives after a time that is exponential of rate w_j, and the token
 /// chooses the k that arrive first: with logits ln w_j + Gumbel these are the top k
-/// (core/random/gumbel.h). Expert j is passed over with probability prod_(i < k) R_i / (R_i + w_j),
+/// (core/random/fills.h). Expert j is passed over with probability prod_(i < k) R_i / (R_i + w_j),
 /// where R_i is the rate at which the others arrive once i of them have; R_i is taken from the
 /// expected course of the race. That is exact for k = 1, and in the limit of many experts, where it
 /// becomes w_j = -ln(1 - p_j) with an arrival before time 1 (logit above 0) for each of the chosen. Between, one hot

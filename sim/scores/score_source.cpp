@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/arithmetic/functions.h"
-#include "core/random/gumbel.h"
+#include "core/random/fills.h"
 #include "core/random/stream.h"
 #include "sim/scores/race.h"
 
@@ -47,7 +47,8 @@ void ScoreSource::draw(std::size_t layer, std::size_t rank, const TokenRows& row
       std::ranges::fill(row, std::numeric_limits<float>::quiet_NaN());
       continue;
     }
-    fill_gumbel(noise.child(rows.keys[t]).key(), row);
+    Stream own = noise.child(rows.keys[t]);
+    fill_gumbel(own, row);
     for (std::size_t j = 0; j < row.size(); ++j) row[j] = scale * (log_rates[j] + row[j]) + offset;
     if (rows.kinds[t] == TokenKind::aligned) {
       row[settings_.aligned_expert] += static_cast<float>(settings_.aligned_by);

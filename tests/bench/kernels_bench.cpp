@@ -12,6 +12,7 @@
 #include "core/kernels/kernels.h"
 #include "core/model/selection.h"
 #include "core/random/distributions.h"
+#include "core/random/fills.h"
 #include "tests/bench/machine_limits.h"
 
 #if defined(__GLIBC__)
@@ -156,6 +157,18 @@ void sigmoid(benchmark::State& state) {
   report(state, {out.size(), 1, 1});
 }
 
+/// Random values, many at once.
+template <class Fill>
+void random_values(benchmark::State& state, Fill fill) {
+  Stream stream(1);
+  std::vector<float> out(4096);
+  for (auto _ : state) {
+    fill(stream, out);
+    benchmark::ClobberMemory();
+  }
+  report(state, {out.size(), 1, 1});
+}
+
 void limit_read(benchmark::State& state) {
   const auto& logits = batch(0).logits;
   for (auto _ : state) benchmark::DoNotOptimize(read_all(logits));
@@ -183,6 +196,14 @@ const int registered = [] {
   benchmark::RegisterBenchmark("limit/fma", limit_fma);
   benchmark::RegisterBenchmark("limit/read", limit_read);
   benchmark::RegisterBenchmark("sigmoid/in_L1", sigmoid);
+  benchmark::RegisterBenchmark("random/uniform", random_values<decltype(&fill_uniform)>,
+                               fill_uniform);
+  benchmark::RegisterBenchmark("random/normal", random_values<decltype(&fill_normal)>, fill_normal);
+  const auto log_normal = [](Stream& stream, std::span<float> out) {
+    fill_log_normal(stream, 0.5f, out);
+  };
+  benchmark::RegisterBenchmark("random/log_normal", random_values<decltype(log_normal)>, log_normal);
+  benchmark::RegisterBenchmark("random/gumbel", random_values<decltype(&fill_gumbel)>, fill_gumbel);
   for (std::size_t i = 0; i < std::size(shapes); ++i) {
     const std::string shape =
         std::to_string(shapes[i].experts) + "," + std::to_string(shapes[i].top_k);
