@@ -1,5 +1,8 @@
 #if defined(__x86_64__)
 
+#include <type_traits>
+#include <utility>
+
 #include "core/arithmetic/formats.h"
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd_avx2.h"
@@ -9,14 +12,16 @@ namespace avx2 {
 namespace {
 
 #include "core/kernels/kernels.inc"
+#include "core/kernels/products.inc"
 #include "core/kernels/random_fills.inc"
 
 }  // namespace
 }  // namespace avx2
 
-extern const Kernels avx2_kernels = {Target::avx2,      avx2::sigmoid,        avx2::route,
-                                     avx2::count_bins,  avx2::collect_inside, avx2::order_statistic,
-                                     avx2::random_fills};
+extern const Kernels avx2_kernels = {
+    Target::avx2,       avx2::sigmoid,         avx2::route,
+    avx2::count_bins,   avx2::collect_inside,  avx2::order_statistic,
+    avx2::random_fills, avx2::multiply<float>, avx2::multiply<double>};
 
 }  // namespace ballast::kernels
 

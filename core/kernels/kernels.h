@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/kernels/product.h"
 #include "core/kernels/random_fills.h"
 
 /// The inner loops of routing and balancing, in one version for each kind of processor and one
@@ -107,6 +108,8 @@ struct Kernels {
   /// are left in any order. Both arrays have room for 16 more; the second one is scratch.
   float (*order_statistic)(float* values, float* scratch, std::size_t count, std::size_t position);
   RandomFills random;
+  void (*multiply)(const Product<float>& product);
+  void (*multiply_double)(const Product<double>& product);
 };
 
 /// The kernels in use: the widest the processor has, up to the limit.

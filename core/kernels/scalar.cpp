@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "core/arithmetic/functions.h"
@@ -45,7 +46,8 @@ void weigh(const RouteRows& rows, std::size_t t) {
 void select(const RouteRows& rows, std::size_t first, std::size_t count) {
   const MatrixView<const float> scores(rows.scores + first * rows.scores_stride, count,
                                        rows.experts);
-  const auto selection = select_by_insertion<float>(scores, {rows.biases, rows.experts}, rows.top_k);
+  const auto selection =
+      select_by_insertion<float>(scores, {rows.biases, rows.experts}, rows.top_k);
   std::ranges::copy(selection.indices.values(), rows.indices + first * rows.top_k);
   if (rows.cutoffs != nullptr) std::ranges::copy(selection.cutoffs, rows.cutoffs + first);
 }
@@ -101,11 +103,66 @@ float order_statistic(float* values, float*, std::size_t count, std::size_t posi
   return values[position];
 }
 
+/// Some columns of a block of the sum.
+template <class Real>
+class ProductPanel {
+ public:
+  static constexpr std::size_t cols_max = 64;
+
+  /// Rows [p, p + depth) and columns [j, j + cols) of b, copied so that a row lies together.
+  ProductPanel(const Product<Real>& product, std::size_t p, std::size_t j)
+      : product_(product),
+        p_(p),
+        j_(j),
+        depth_(std::min(product_block, product.depth - p)),
+        cols_(std::min(cols_max, product.cols - j)) {
+    for (std::size_t c = 0; c < cols_; ++c) {
+      for (std::size_t q = 0; q < depth_; ++q) b_[q][c] = *product.b.at(p + q, j + c);
+    }
+  }
+
+  /// Entries side by side, which changes none of them.
+  void multiply(std::size_t i) const {
+    Real* const out = product_.out + i * product_.out_stride + j_;
+    Real chains[cols_max];
+    for (std::size_t c = 0; c < cols_; ++c) chains[c] = product_.accumulate ? out[c] : Real(0);
+    for (std::size_t q = 0; q < depth_; ++q) {
+      const Real factor = *product_.a.at(i, p_ + q);
+      for (std::size_t c = 0; c < cols_; ++c) chains[c] = std::fma(factor, b_[q][c], chains[c]);
+    }
+    for (std::size_t c = 0; c < cols_; ++c) {
+      const Real sum = product_.accumulate || p_ == 0 ? chains[c] : out[c] + chains[c];
+      out[c] = std::isnan(sum) ? std::numeric_limits<Real>::quiet_NaN() : sum;
+    }
+  }
+
+ private:
+  const Product<Real>& product_;
+  std::size_t p_, j_, depth_, cols_;
+  Real b_[product_block][cols_max];
+};
+
+template <class Real>
+void multiply(const Product<Real>& product) {
+  for (std::size_t p = 0; p < product.depth; p += product_block) {
+    for (std::size_t j = 0; j < product.cols; j += ProductPanel<Real>::cols_max) {
+      const ProductPanel<Real> panel(product, p, j);
+      for (std::size_t i = 0; i < product.rows; ++i) panel.multiply(i);
+    }
+  }
+}
+
 }  // namespace
 
 extern const Kernels scalar_kernels = {
-    Target::scalar,  sigmoid, route, count_bins, collect_inside,
-    order_statistic, {scalar::fill_uniform, scalar::fill_normal, scalar::fill_log_normal,
-                      scalar::fill_gumbel}};
+    Target::scalar,
+    sigmoid,
+    route,
+    count_bins,
+    collect_inside,
+    order_statistic,
+    {scalar::fill_uniform, scalar::fill_normal, scalar::fill_log_normal, scalar::fill_gumbel},
+    multiply<float>,
+    multiply<double>};
 
 }  // namespace ballast::kernels

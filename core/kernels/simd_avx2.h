@@ -280,4 +280,28 @@ BALLAST_SIMD void wide_interleave(I a, I b, I& front, I& back) {
   back = _mm256_unpackhi_epi64(a, b);
 }
 
+// Products of matrices also take doubles.
+constexpr std::size_t product_tile_rows = 6;       ///< two vectors each, of the 16 registers
+constexpr std::size_t product_narrow_vectors = 2;  ///< of six rows, for narrow outputs
+using D = __m256d;
+BALLAST_SIMD D load(const double* p) {
+  return _mm256_loadu_pd(p);
+}
+BALLAST_SIMD __m256i first_double_lane_bits(std::size_t n) {
+  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(static_cast<long long>(n)),
+                            _mm256_setr_epi64x(0, 1, 2, 3));
+}
+BALLAST_SIMD D load(const double* p, std::size_t n) {
+  return _mm256_maskload_pd(p, first_double_lane_bits(n));
+}
+BALLAST_SIMD void store(double* p, D x) {
+  _mm256_storeu_pd(p, x);
+}
+BALLAST_SIMD void store(double* p, D x, std::size_t n) {
+  _mm256_maskstore_pd(p, first_double_lane_bits(n), x);
+}
+BALLAST_SIMD D fma(D a, D b, D c) {
+  return _mm256_fmadd_pd(a, b, c);
+}
+
 }  // namespace ballast::kernels::avx2

@@ -303,4 +303,24 @@ BALLAST_SIMD void wide_interleave(I a, I b, I& front, I& back) {
   back = _mm512_unpackhi_epi64(a, b);
 }
 
+// Products of matrices also take doubles.
+constexpr std::size_t product_tile_rows = 14;      ///< two vectors each, of the 32 registers
+constexpr std::size_t product_narrow_vectors = 4;  ///< of six rows, for narrow outputs
+using D = __m512d;
+BALLAST_SIMD D load(const double* p) {
+  return _mm512_loadu_pd(p);
+}
+BALLAST_SIMD D load(const double* p, std::size_t n) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>(first_lanes(n)), p);
+}
+BALLAST_SIMD void store(double* p, D x) {
+  _mm512_storeu_pd(p, x);
+}
+BALLAST_SIMD void store(double* p, D x, std::size_t n) {
+  _mm512_mask_storeu_pd(p, static_cast<__mmask8>(first_lanes(n)), x);
+}
+BALLAST_SIMD D fma(D a, D b, D c) {
+  return _mm512_fmadd_pd(a, b, c);
+}
+
 }  // namespace ballast::kernels::avx512

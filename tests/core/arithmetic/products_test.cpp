@@ -7,10 +7,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "core/arithmetic/reductions.h"
+#include "core/kernels/kernels.h"
 #include "core/random/distributions.h"
 #include "core/random/stream.h"
 
@@ -116,18 +118,44 @@ struct Shape {
 const std::vector<Shape> shapes = {{0, 3, 4},     {3, 0, 4},     {3, 4, 0},      {1, 1, 1},
                                    {1, 64, 32},   {2, 5, 3},     {6, 32, 16},    {7, 33, 17},
                                    {13, 31, 255}, {5, 16, 256},  {5, 17, 257},   {64, 64, 32},
-                                   {3, 70, 600},  {200, 67, 40}, {193, 65, 300}, {389, 130, 513}};
+                                   {3, 70, 600},  {200, 67, 40}, {193, 65, 300}, {389, 130, 513},
+                                   {29, 8, 300},  {30, 9, 70},   {17, 48, 33},   {850, 1030, 20}};
 
-template <class Real>
-class Products : public ::testing::Test {};
-using Formats = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(Products, Formats);
+/// A format on a version of the kernels.
+template <class Real_, kernels::Target target_>
+struct On {
+  using Real = Real_;
+  static constexpr kernels::Target target = target_;
+};
+
+template <class Case>
+class Products : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    kernels::limit_target(Case::target);
+    if (kernels::active().target != Case::target) GTEST_SKIP() << "this processor has it not";
+  }
+  void TearDown() override { kernels::limit_target(kernels::Target::avx512); }
+};
+
+struct Names {
+  template <class Case>
+  static std::string GetName(int) {
+    return std::string(sizeof(typename Case::Real) == 4 ? "float_" : "double_") +
+           std::string(kernels::name(Case::target));
+  }
+};
+using kernels::Target;
+using Cases = ::testing::Types<On<float, Target::scalar>, On<double, Target::scalar>,
+                               On<float, Target::avx2>, On<double, Target::avx2>,
+                               On<float, Target::avx512>, On<double, Target::avx512>>;
+TYPED_TEST_SUITE(Products, Cases, Names);
 
 TYPED_TEST(Products, HaveTheDotProductsOfTheirRowsAndColumns) {
   for (const auto [m, n, p] : shapes) {
     Stream stream(m * 1000 + n);
-    const auto a = random_matrix<TypeParam>(m, p, stream);
-    const auto b = random_matrix<TypeParam>(n, p, stream);
+    const auto a = random_matrix<typename TypeParam::Real>(m, p, stream);
+    const auto b = random_matrix<typename TypeParam::Real>(n, p, stream);
     const auto expected = naive_times_transposed(a, b);
     EXPECT_TRUE(same_bits(times_transposed(a, b), expected)) << m << " " << n << " " << p;
     EXPECT_TRUE(same_bits(times(a, transpose(b)), expected)) << m << " " << n << " " << p;
@@ -137,9 +165,9 @@ TYPED_TEST(Products, HaveTheDotProductsOfTheirRowsAndColumns) {
 TYPED_TEST(Products, AccumulateOneChainAnEntry) {
   for (const auto [m, n, p] : shapes) {
     Stream stream(m * 1000 + n);
-    const auto a = random_matrix<TypeParam>(p, m, stream);
-    const auto b = random_matrix<TypeParam>(p, n, stream);
-    const auto out = random_matrix<TypeParam>(m, n, stream);
+    const auto a = random_matrix<typename TypeParam::Real>(p, m, stream);
+    const auto b = random_matrix<typename TypeParam::Real>(p, n, stream);
+    const auto out = random_matrix<typename TypeParam::Real>(m, n, stream);
     EXPECT_TRUE(same_bits(accumulated(out, a, b), naive_accumulated(out, a, b)))
         << m << " " << n << " " << p;
   }
@@ -149,9 +177,9 @@ TYPED_TEST(Products, AreTheSameOnTwoThreads) {
   const TwoThreads threads;
   for (const auto [m, n, p] : shapes) {
     Stream stream(m * 1000 + n);
-    const auto a = random_matrix<TypeParam>(m, p, stream);
-    const auto b = random_matrix<TypeParam>(n, p, stream);
-    const auto out = random_matrix<TypeParam>(m, n, stream);
+    const auto a = random_matrix<typename TypeParam::Real>(m, p, stream);
+    const auto b = random_matrix<typename TypeParam::Real>(n, p, stream);
+    const auto out = random_matrix<typename TypeParam::Real>(m, n, stream);
     EXPECT_TRUE(same_bits(times_transposed(a, b, threads), times_transposed(a, b)));
     EXPECT_TRUE(same_bits(times(a, transpose(b), threads), times(a, transpose(b))));
     EXPECT_TRUE(same_bits(accumulated(out, transpose(a), transpose(b), threads),
@@ -162,7 +190,7 @@ TYPED_TEST(Products, AreTheSameOnTwoThreads) {
 /// |error| of a chain of n operations is at most about n u sum |a_i b_i|; chains here have 256 +
 /// blocks terms.
 TYPED_TEST(Products, AreCloseToTheExactOnes) {
-  using Real = TypeParam;
+  using Real = typename TypeParam::Real;
   const double unit = std::numeric_limits<Real>::epsilon() / 2;
   for (const auto [m, n, p] : shapes) {
     Stream stream(m * 1000 + n);
@@ -186,8 +214,8 @@ TYPED_TEST(Products, AreCloseToTheExactOnes) {
 
 TYPED_TEST(Products, OfARowDoNotDependOnTheOtherRows) {
   Stream stream(5);
-  const auto a = random_matrix<TypeParam>(203, 270, stream);
-  const auto b = random_matrix<TypeParam>(37, 270, stream);
+  const auto a = random_matrix<typename TypeParam::Real>(203, 270, stream);
+  const auto b = random_matrix<typename TypeParam::Real>(37, 270, stream);
   const auto whole = times_transposed(a, b);
   for (const std::size_t count : {1u, 2u, 5u, 6u, 7u, 64u, 199u}) {
     for (const std::size_t first : {0u, 1u, 4u}) {
@@ -200,9 +228,9 @@ TYPED_TEST(Products, OfARowDoNotDependOnTheOtherRows) {
 TYPED_TEST(Products, AccumulatedInTwoPartsAreThoseOfTheWhole) {
   Stream stream(6);
   constexpr std::size_t tokens = 270;
-  const auto a = random_matrix<TypeParam>(tokens, 7, stream);
-  const auto b = random_matrix<TypeParam>(tokens, 35, stream);
-  const auto start = random_matrix<TypeParam>(7, 35, stream);
+  const auto a = random_matrix<typename TypeParam::Real>(tokens, 7, stream);
+  const auto b = random_matrix<typename TypeParam::Real>(tokens, 35, stream);
+  const auto start = random_matrix<typename TypeParam::Real>(7, 35, stream);
   const auto whole = accumulated(start, a, b);
   for (std::size_t split = 0; split <= tokens; ++split) {
     const auto first = accumulated(start, rows(a, 0, split), rows(b, 0, split));
@@ -213,7 +241,7 @@ TYPED_TEST(Products, AccumulatedInTwoPartsAreThoseOfTheWhole) {
 }
 
 TYPED_TEST(Products, PassOnNaNAndInfinityToTheEntriesTheyReachOnly) {
-  using Real = TypeParam;
+  using Real = typename TypeParam::Real;
   constexpr Real inf = std::numeric_limits<Real>::infinity();
   Stream stream(7);
   auto a = random_matrix<Real>(9, 20, stream);
