@@ -37,6 +37,11 @@ struct Window {
         weights(tokens, settings.top_k),
         cutoffs(has_cutoffs(settings) ? tokens : 0) {}
 
+  RoutingRows rows(std::size_t tokens) {
+    return {indices.view().block(0, tokens), weights.view().block(0, tokens),
+            std::span(cutoffs).first(cutoffs.empty() ? 0 : tokens)};
+  }
+
   Matrix<std::int32_t> indices;
   Matrix<float> weights;
   std::vector<float> cutoffs;
@@ -105,7 +110,9 @@ class Pass {
                       window_tokens = piece_tokens_ * pieces_in_window;
     Window window(settings_, std::min(window_tokens, range.count));
     for (std::size_t first = range.first; first < end; first += window_tokens) {
-      route_window(first, std::min(window_tokens, end - first), window);
+      const std::size_t count = std::min(window_tokens, end - first);
+      const auto room = sink_ == nullptr ? std::nullopt : sink_->room(count);
+      route_window(first, count, room ? *room : window.rows(count));
     }
   }
 
@@ -130,7 +137,7 @@ class Pass {
   }
 
  private:
-  void route_window(std::size_t first, std::size_t count, Window& window) {
+  void route_window(std::size_t first, std::size_t count, const RoutingRows& rows) {
     StageClock clock;
     batch_.logits.open_window(first, count, executor_);
     clock.lap(times_.read);
@@ -138,24 +145,23 @@ class Pass {
     double wall = 0.0;
     executor_.for_each(pieces, [&](std::size_t i) {
       const std::size_t begin = i * piece_tokens_;
-      run_piece(first, begin, std::min(piece_tokens_, count - begin), window);
+      run_piece(first, begin, std::min(piece_tokens_, count - begin), rows);
     });
     clock.lap(wall);
     times_ += times_of_workers().scaled_to(wall);
     if (sink_ == nullptr) return;
-    sink_->take(window.indices.view().block(0, count), window.weights.view().block(0, count),
-                std::span(window.cutoffs).first(window.cutoffs.empty() ? 0 : count));
+    sink_->take(rows);
     clock.lap(times_.write);
   }
 
-  void run_piece(std::size_t window_first, std::size_t begin, std::size_t count, Window& window) {
+  void run_piece(std::size_t window_first, std::size_t begin, std::size_t count,
+                 const RoutingRows& rows) {
     auto worker = workers_.take(
         [&] { return std::make_unique<Worker>(settings_, piece_tokens_, collector_); });
-    const RoutedRows out{.indices = window.indices.view().block(begin, count),
-                         .weights = window.weights.view().block(begin, count),
-                         .cutoffs = std::span(window.cutoffs)
-                                        .subspan(window.cutoffs.empty() ? 0 : begin,
-                                                 window.cutoffs.empty() ? 0 : count),
+    const bool cutoffs = !rows.cutoffs.empty();
+    const RoutedRows out{.indices = rows.indices.block(begin, count),
+                         .weights = rows.weights.block(begin, count),
+                         .cutoffs = rows.cutoffs.subspan(cutoffs ? begin : 0, cutoffs ? count : 0),
                          .finite = std::span(worker->finite).first(count)};
     StageClock clock;
     const auto logits = batch_.logits.rows(window_first + begin, count, worker->buffer);

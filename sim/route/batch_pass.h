@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,14 +21,23 @@ struct Batch {
   std::span<const std::uint8_t> valid;
 };
 
+/// Results of some tokens: indices and weights `[tokens, top_k]`, cutoffs `[tokens]` or none when
+/// there are none.
+struct RoutingRows {
+  MatrixView<std::int32_t> indices;
+  MatrixView<float> weights;
+  std::span<float> cutoffs;
+};
+
 /// Takes in what was decided, in the order of the tokens.
 class RoutingSink {
  public:
   virtual ~RoutingSink() = default;
-  /// The next tokens: indices and weights `[tokens, top_k]`, cutoffs `[tokens]` or none when there
-  /// are none.
-  virtual void take(MatrixView<const std::int32_t> indices, MatrixView<const float> weights,
-                    std::span<const float> cutoffs) = 0;
+  /// Memory of the sink's own for the results of the next `tokens` tokens, which are then written
+  /// there; nothing if it has none.
+  virtual std::optional<RoutingRows> room(std::size_t /*tokens*/) { return {}; }
+  /// The results of the next tokens.
+  virtual void take(const RoutingRows& rows) = 0;
 };
 
 /// What was counted in a pass over the batch.

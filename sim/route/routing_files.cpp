@@ -8,11 +8,10 @@ RoutingFiles::RoutingFiles(OutputDirectory& directory, std::size_t tokens, std::
       weights_(directory, "weights.npy", npy_dtype<float>, {tokens, top_k}),
       cutoffs_(directory, "cutoffs.npy", npy_dtype<float>, {has_cutoffs ? tokens : 0}) {}
 
-void RoutingFiles::take(MatrixView<const std::int32_t> indices, MatrixView<const float> weights,
-                        std::span<const float> cutoffs) {
-  indices_.append<std::int32_t>(indices.values());
-  weights_.append<float>(weights.values());
-  cutoffs_.append<float>(cutoffs);
+void RoutingFiles::take(const RoutingRows& rows) {
+  indices_.append<std::int32_t>(rows.indices.values());
+  weights_.append<float>(rows.weights.values());
+  cutoffs_.append<float>(rows.cutoffs);
 }
 
 void RoutingFiles::close() {

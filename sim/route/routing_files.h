@@ -11,8 +11,7 @@ class RoutingFiles final : public RoutingSink {
  public:
   RoutingFiles(OutputDirectory& directory, std::size_t tokens, std::size_t top_k, bool has_cutoffs);
 
-  void take(MatrixView<const std::int32_t> indices, MatrixView<const float> weights,
-            std::span<const float> cutoffs) override;
+  void take(const RoutingRows& rows) override;
   /// Call it when all tokens are taken.
   void close();
 

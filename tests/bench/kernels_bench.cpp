@@ -13,6 +13,7 @@
 #include "core/model/selection.h"
 #include "core/random/distributions.h"
 #include "core/random/fills.h"
+#include "tests/bench/batch.h"
 #include "tests/bench/machine_limits.h"
 
 #if defined(__GLIBC__)
@@ -21,23 +22,6 @@
 
 namespace ballast::bench {
 namespace {
-
-/// The shapes of performance figures: standard normal logits, biases linear within +-0.2.
-struct Shape {
-  std::size_t tokens, experts, top_k;
-};
-constexpr Shape shapes[] = {{65536, 896, 16}, {65536, 256, 8}, {65536, 64, 6}, {262144, 8, 2}};
-
-struct Batch {
-  explicit Batch(const Shape& shape) : logits(shape.tokens * shape.experts) {
-    Stream stream(1);
-    for (float& z : logits) z = static_cast<float>(normal(stream));
-    for (std::size_t j = 0; j < shape.experts; ++j) {
-      biases.push_back(-0.2f + 0.4f * static_cast<float>(j) / static_cast<float>(shape.experts));
-    }
-  }
-  std::vector<float> logits, biases;
-};
 
 const Batch& batch(std::size_t shape) {
   static const std::vector<Batch> batches(std::begin(shapes), std::end(shapes));
@@ -148,7 +132,7 @@ void exact(benchmark::State& state, std::size_t number) {
 }
 
 void sigmoid(benchmark::State& state) {
-  const auto& in = batch(0).logits;
+  const auto in = batch(0).logits.values();
   std::vector<float> out(4096);
   for (auto _ : state) {
     kernels::active().sigmoid(in.data(), out.data(), out.size());
@@ -170,10 +154,10 @@ void random_values(benchmark::State& state, Fill fill) {
 }
 
 void limit_read(benchmark::State& state) {
-  const auto& logits = batch(0).logits;
+  const auto logits = batch(0).logits.values();
   for (auto _ : state) benchmark::DoNotOptimize(read_all(logits));
-  state.SetBytesProcessed(
-      static_cast<std::int64_t>(state.iterations() * batch(0).logits.size() * sizeof(float)));
+  state.SetBytesProcessed(static_cast<std::int64_t>(
+      state.iterations() * batch(0).logits.values().size() * sizeof(float)));
   report(state, shapes[0]);
 }
 
@@ -202,7 +186,8 @@ const int registered = [] {
   const auto log_normal = [](Stream& stream, std::span<float> out) {
     fill_log_normal(stream, 0.5f, out);
   };
-  benchmark::RegisterBenchmark("random/log_normal", random_values<decltype(log_normal)>, log_normal);
+  benchmark::RegisterBenchmark("random/log_normal", random_values<decltype(log_normal)>,
+                               log_normal);
   benchmark::RegisterBenchmark("random/gumbel", random_values<decltype(&fill_gumbel)>, fill_gumbel);
   for (std::size_t i = 0; i < std::size(shapes); ++i) {
     const std::string shape =

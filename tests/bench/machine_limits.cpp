@@ -5,6 +5,7 @@
 #endif
 
 #include <cmath>
+#include <cstdint>
 
 namespace ballast::bench {
 namespace {
@@ -62,6 +63,15 @@ float read_all(std::span<const float> values) {
     for (std::size_t l = 0; l < lanes; ++l) sums[l] += values[i + l];
   }
   return sums[0] + sums[lanes / 2];
+}
+
+void increment_counters(std::size_t increments) {
+  constexpr std::size_t counters = 8192;
+  static volatile std::uint16_t counts[counters];
+  for (std::size_t i = 0, place = 0; i < increments; ++i) {
+    place = (place + 4099) & (counters - 1);
+    counts[place] = static_cast<std::uint16_t>(counts[place] + 1);
+  }
 }
 
 }  // namespace ballast::bench
