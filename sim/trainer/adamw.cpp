@@ -1,52 +1,78 @@
 #include "sim/trainer/adamw.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <span>
 
 namespace ballast::sim {
 
-AdamW::AdamW(Parameters parameters, const OptimizerSettings& settings)
-    : parameters_(std::move(parameters)), settings_(settings) {
-  for (const auto& [name, parameter] : parameters_) {
-    const std::size_t size = parameter->value.values().size();
-    moments_.push_back({std::vector<float>(size), std::vector<float>(size)});
+namespace {
+
+/// What is the same for every value of a step.
+struct Factors {
+  float scale, beta1, beta2, keep1, keep2, correct1, correct2, rate, eps, decay;
+};
+
+void update(const Factors& f, std::span<const float> gradient, float* __restrict p,
+            float* __restrict m, float* __restrict v) {
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const float g = gradient[i] / f.scale;
+    m[i] = f.beta1 * m[i] + f.keep1 * g;
+    v[i] = f.beta2 * v[i] + f.keep2 * (g * g);
+    const float direction = (m[i] * f.correct1) / (std::sqrt(v[i] * f.correct2) + f.eps);
+    p[i] -= f.rate * (direction + f.decay * p[i]);
   }
 }
 
-void AdamW::step(double divisor) {
+}  // namespace
+
+AdamW::AdamW(Parameters parameters, const OptimizerSettings& settings)
+    : parameters_(std::move(parameters)), settings_(settings) {
+  constexpr std::size_t values_worth_a_piece = 16384;
+  std::size_t values = values_worth_a_piece;
+  for (const auto& [name, parameter] : parameters_) {
+    if (values >= values_worth_a_piece) {
+      pieces_.push_back(moments_.size());
+      values = 0;
+    }
+    const std::size_t size = parameter->value.values().size();
+    moments_.push_back({std::vector<float>(size), std::vector<float>(size)});
+    values += size;
+  }
+  pieces_.push_back(moments_.size());
+}
+
+void AdamW::step(double divisor, const Executor& executor) {
   beta1_power_ *= settings_.beta1;
   beta2_power_ *= settings_.beta2;
-  const auto scale = static_cast<float>(divisor);
-  const auto beta1 = static_cast<float>(settings_.beta1);
-  const auto beta2 = static_cast<float>(settings_.beta2);
-  const auto keep1 = static_cast<float>(1.0 - settings_.beta1);
-  const auto keep2 = static_cast<float>(1.0 - settings_.beta2);
-  const auto correct1 = static_cast<float>(1.0 / (1.0 - beta1_power_));
-  const auto correct2 = static_cast<float>(1.0 / (1.0 - beta2_power_));
-  const auto rate = static_cast<float>(settings_.learning_rate);
-  const auto eps = static_cast<float>(settings_.eps);
-  const auto decay = static_cast<float>(settings_.weight_decay);
-  for (std::size_t n = 0; n < parameters_.size(); ++n) {
-    float* p = parameters_[n].second->value.data();
-    const float* gradient = parameters_[n].second->gradient.data();
-    float* m = moments_[n].first.data();
-    float* v = moments_[n].second.data();
-    const std::size_t size = moments_[n].first.size();
-    for (std::size_t i = 0; i < size; ++i) {
-      const float g = gradient[i] / scale;
-      m[i] = beta1 * m[i] + keep1 * g;
-      v[i] = beta2 * v[i] + keep2 * (g * g);
-      const float direction = (m[i] * correct1) / (std::sqrt(v[i] * correct2) + eps);
-      p[i] -= rate * (direction + decay * p[i]);
+  const Factors factors{.scale = static_cast<float>(divisor),
+                        .beta1 = static_cast<float>(settings_.beta1),
+                        .beta2 = static_cast<float>(settings_.beta2),
+                        .keep1 = static_cast<float>(1.0 - settings_.beta1),
+                        .keep2 = static_cast<float>(1.0 - settings_.beta2),
+                        .correct1 = static_cast<float>(1.0 / (1.0 - beta1_power_)),
+                        .correct2 = static_cast<float>(1.0 / (1.0 - beta2_power_)),
+                        .rate = static_cast<float>(settings_.learning_rate),
+                        .eps = static_cast<float>(settings_.eps),
+                        .decay = static_cast<float>(settings_.weight_decay)};
+  executor.for_each(pieces_.size() - 1, [&](std::size_t piece) {
+    for (std::size_t n = pieces_[piece]; n < pieces_[piece + 1]; ++n) {
+      auto& parameter = *parameters_[n].second;
+      update(factors, parameter.gradient.values(), parameter.value.data(), moments_[n].first.data(),
+             moments_[n].second.data());
     }
-  }
+  });
 }
 
 bool AdamW::gradients_are_finite() const {
   return std::ranges::all_of(parameters_, [](const auto& named) {
-    bool finite = true;
-    for (const float g : named.second->gradient.values()) finite &= std::isfinite(g);
-    return finite;
+    // The bits of the exponent, all set; as integers, so that compilers take many at once.
+    constexpr std::uint32_t exponent = 0x7f800000u;
+    std::uint32_t not_finite = 0;
+    for (const float g : named.second->gradient.values())
+      not_finite |= (std::bit_cast<std::uint32_t>(g) & exponent) == exponent ? 1u : 0u;
+    return not_finite == 0;
   });
 }
 

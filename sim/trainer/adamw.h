@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/executor.h"
 #include "core/model/module.h"
 #include "core/state.h"
 #include "sim/scenario/scenario.h"
@@ -21,8 +22,9 @@ class AdamW {
 
   AdamW(Parameters parameters, const OptimizerSettings& settings);
 
-  /// One update from the gradients divided by `divisor`. Gradients are left as they are.
-  void step(double divisor);
+  /// One update from the gradients divided by `divisor`. Gradients are left as they are. Linear in
+  /// values; pieces of parameters go to the executor.
+  void step(double divisor, const Executor& executor);
   /// Whether every gradient is finite.
   bool gradients_are_finite() const;
   void clear_gradients();
@@ -39,6 +41,7 @@ class AdamW {
 
   Parameters parameters_;
   OptimizerSettings settings_;
+  std::vector<std::size_t> pieces_;  ///< where groups of parameters begin, and the end of the last
   std::vector<Moments> moments_;
   double beta1_power_ = 1.0;
   double beta2_power_ = 1.0;

@@ -243,12 +243,20 @@ void Trainer::inject_overflow() {
 }
 
 double Trainer::router_gradient() const {
+  const auto parameters = model_.named_parameters<float>();
+  std::vector<double> squares(parameters.size());
+  constexpr std::size_t pieces = 16;
+  executor_.for_each(pieces, [&](std::size_t piece) {
+    for (std::size_t n = piece; n < parameters.size(); n += pieces) {
+      double sum = 0.0;
+      for (const float g : parameters[n].second->gradient.values()) sum += double{g} * double{g};
+      squares[n] = sum;
+    }
+  });
   double of_gates = 0.0, of_all = 0.0;
-  for (const auto& [name, parameter] : model_.named_parameters<float>()) {
-    double squares = 0.0;
-    for (const float g : parameter->gradient.values()) squares += double{g} * double{g};
-    of_all += squares;
-    if (name.find("router.gate") != std::string::npos) of_gates += squares;
+  for (std::size_t n = 0; n < parameters.size(); ++n) {
+    of_all += squares[n];
+    if (parameters[n].first.find("router.gate") != std::string::npos) of_gates += squares[n];
   }
   return of_all > 0.0 ? std::sqrt(of_gates / of_all) : 0.0;
 }
@@ -262,7 +270,7 @@ StepOutcome Trainer::optim_step() {
                       .router_figures = router_figures()};
   outcome.loads = std::move(loads_);
   if (outcome.applied && tokens_ > 0) {
-    optimizer_.step(loss_scale_.value() * static_cast<double>(tokens_));
+    optimizer_.step(loss_scale_.value() * static_cast<double>(tokens_), executor_);
   }
   for (std::size_t layer = 0; layer < model_.layers(); ++layer) {
     model_.moe(layer).end_step(outcome.applied);
