@@ -11,12 +11,15 @@ PyTorch's code writes dense outputs, so does Ballast.
 """
 import argparse
 import ctypes
+import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+from torch_training import training
 
 SHAPES = [(65536, 896, 16), (65536, 256, 8), (65536, 64, 6), (262144, 8, 2)]
 GATES = [(d, e) for d in (1024, 7168) for e in (896, 256, 64, 8)]
@@ -247,6 +250,36 @@ def compare_gate(torch, worker, rounds, table, arguments):
             table.row("gate", f"{GATE_TOKENS},{hidden},{experts}", threads, "ms", 1e3, times, GOALS["gate"][experts])
 
 
+def compare_training(torch, rounds, table, arguments):
+    """Whole steps of the quickstart's model; of Ballast the difference between a long and a short run."""
+    with open(os.path.join(os.path.dirname(__file__), "../../scenarios/quickstart.json")) as file:
+        scenario = json.load(file)
+    del scenario["variants"]
+    scenario["balancer"] = {"kind": "quantile"}
+    scenario["training"].update(evaluate_every=0, log_every=0, checkpoint_every=0)
+    few, many = 50, 1050
+
+    def ours(threads):
+        times = []
+        for steps in (few, many):
+            scenario["training"]["steps"] = steps
+            with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+                json.dump(scenario, file)
+                file.flush()
+                run = [arguments.ballast, "run", file.name, "--threads", str(threads), "--json"]
+                times.append(timed(lambda: subprocess.run(run, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)))
+        return (times[1] - times[0]) / (many - few)
+
+    for threads in arguments.threads:
+        use_threads(torch, threads)
+        ways = training(torch, scenario)
+        for way in ways:
+            way(2)
+        train = min(ways, key=lambda way: timed(lambda: way(3)))
+        times = rounds(lambda: timed(lambda: train(10)) / 10, lambda: ours(threads))
+        table.row("train", "quickstart", threads, "ms", 1e3, times, GOALS["train"])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("worker")
@@ -271,6 +304,8 @@ def main():
     compare_routing(torch, worker, rounds, table, arguments)
     if "gate" in arguments.only:
         compare_gate(torch, worker, rounds, table, arguments)
+    if "train" in arguments.only:
+        compare_training(torch, rounds, table, arguments)
     fma, read, increments = (float(word) for word in worker.ask("limits").split())
     print(f"limits again: {fma / 1e9:.0f} GFLOP/s, {read / 1e9:.0f} GB/s, {1e9 / increments:.2f} ns")
 
