@@ -4,8 +4,11 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "core/model/selection.h"
 #include "tests/core/support/matrices.h"
@@ -121,6 +124,55 @@ TEST(OptimalAssignment, BalancesALargerBatchExactly) {
   const auto indices = assign_optimally<float>(scores, {}, 2);
   EXPECT_EQ(loads_of(indices, 16), std::vector<std::int64_t>(16, 128));
   EXPECT_EQ(indices, assign_optimally<float>(scores, {}, 2));
+}
+
+/// The largest gain of tokens that exchange experts in a cycle, all loads kept: 0 for an optimal assignment and no
+/// other (Klein 1967). By Floyd and Warshall, in double; scores are multiples of 2^-12, so sums are exact.
+double best_exchange(const Matrix<float>& scores, const Matrix<std::int32_t>& indices) {
+  const std::size_t experts = scores.cols();
+  Matrix<double> gain(experts, experts, -std::numeric_limits<double>::infinity());
+  for (std::size_t t = 0; t < scores.rows(); ++t) {
+    std::set<std::int32_t> own(indices.row(t).begin(), indices.row(t).end());
+    for (const std::int32_t from : own) {
+      const auto j = static_cast<std::size_t>(from);
+      for (std::size_t l = 0; l < experts; ++l) {
+        const double moved = static_cast<double>(scores(t, l)) - static_cast<double>(scores(t, j));
+        if (!own.contains(static_cast<std::int32_t>(l))) gain(j, l) = std::max(gain(j, l), moved);
+      }
+    }
+  }
+  for (std::size_t v = 0; v < experts; ++v) {
+    for (std::size_t j = 0; j < experts; ++j) {
+      for (std::size_t l = 0; l < experts; ++l) gain(j, l) = std::max(gain(j, l), gain(j, v) + gain(v, l));
+    }
+  }
+  double best = 0.0;
+  for (std::size_t j = 0; j < experts; ++j) best = std::max(best, gain(j, j));
+  return best;
+}
+
+TEST(OptimalAssignment, LeavesNoExchangeThatGainsAmongHundredsOfExperts) {
+  for (const auto& [tokens, experts, top_k] : {std::tuple(400, 200, 8), std::tuple(300, 96, 1)}) {
+    const auto m = static_cast<std::size_t>(tokens), e = static_cast<std::size_t>(experts);
+    auto scores = test::random_matrix<float>(m, e, 9);
+    const auto popularity = test::random_matrix<float>(1, e, 10);
+    for (std::size_t t = 0; t < m; ++t) {
+      for (std::size_t j = 0; j < e; ++j) {
+        scores(t, j) = std::floor(4096.0f * (scores(t, j) + 2.0f * popularity(0, j))) / 4096.0f;
+      }
+    }
+    const auto indices = assign_optimally<float>(scores, {}, static_cast<std::size_t>(top_k));
+    EXPECT_TRUE(is_balanced(loads_of(indices, e)));
+    EXPECT_EQ(best_exchange(scores, indices), 0.0);
+    auto worse = indices;  // the oracle sees an exchange of two tokens
+    std::size_t other = 1;
+    while (std::ranges::any_of(indices.row(other), [&](auto j) { return j == indices(0, 0); }) ||
+           std::ranges::any_of(indices.row(0), [&](auto j) { return j == indices(other, 0); })) {
+      ++other;
+    }
+    std::swap(worse(0, 0), worse(other, 0));
+    EXPECT_GT(best_exchange(scores, worse), 0.0);
+  }
 }
 
 TEST(OptimalAssignment, BalancesEqualScores) {
