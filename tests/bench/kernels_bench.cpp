@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/arithmetic/products.h"
 #include "core/balancers/bracketed_quantile.h"
 #include "core/balancers/histogram_counts.h"
 #include "core/kernels/kernels.h"
@@ -153,6 +154,19 @@ void random_values(benchmark::State& state, Fill fill) {
   report(state, {out.size(), 1, 1});
 }
 
+/// The gate's product of 4096 tokens: logits = x W^T.
+void gate(benchmark::State& state, std::size_t hidden, std::size_t experts) {
+  const Matrix<float> x = normal_matrix(4096, hidden, 2), w = normal_matrix(experts, hidden, 3);
+  Matrix<float> out(x.rows(), experts);
+  for (auto _ : state) {
+    arithmetic::multiply_transposed<float>(x.view(), w.view(), out.view(), serial_executor());
+    benchmark::ClobberMemory();
+  }
+  state.counters["flop/s"] =
+      benchmark::Counter(2.0 * static_cast<double>(x.rows() * hidden * experts),
+                         benchmark::Counter::kIsIterationInvariantRate);
+}
+
 void limit_read(benchmark::State& state) {
   const auto logits = batch(0).logits.values();
   for (auto _ : state) benchmark::DoNotOptimize(read_all(logits));
@@ -189,6 +203,13 @@ const int registered = [] {
   benchmark::RegisterBenchmark("random/log_normal", random_values<decltype(log_normal)>,
                                log_normal);
   benchmark::RegisterBenchmark("random/gumbel", random_values<decltype(&fill_gumbel)>, fill_gumbel);
+  for (const std::size_t hidden : {std::size_t{1024}, std::size_t{7168}}) {
+    for (const Shape& shape : shapes) {
+      const std::string name =
+          "gate/" + std::to_string(hidden) + "," + std::to_string(shape.experts);
+      benchmark::RegisterBenchmark(name.c_str(), gate, hidden, shape.experts);
+    }
+  }
   for (std::size_t i = 0; i < std::size(shapes); ++i) {
     const std::string shape =
         std::to_string(shapes[i].experts) + "," + std::to_string(shapes[i].top_k);
