@@ -57,9 +57,7 @@ void BracketedQuantile::observe(const ScoreTile& tile) {
       inside_[j].count = static_cast<std::size_t>(ends_[j] - inside_[j].values.get());
     }
   }
-  for (std::size_t t = 0; t < tile.tokens; ++t) {
-    tokens_ += tile.observed == nullptr || tile.observed[t] != 0;
-  }
+  tokens_ += static_cast<std::int64_t>(tile.observed_tokens());
 }
 
 void BracketedQuantile::merge(BracketedQuantile& other) {

@@ -8,10 +8,8 @@
 
 namespace ballast {
 
-void ChunkMeanEstimator::observe(const RequiredBiases& batch) {
-  const auto values = batch.values.values();
-  auto& chunk = chunks_[batch.rank];
-  chunk.insert(chunk.end(), values.begin(), values.end());
+void ChunkMeanEstimator::observe(const ObservedForward& forward) {
+  append_required_biases(forward.tokens, chunks_[forward.rank]);
 }
 
 std::optional<std::vector<double>> ChunkMeanEstimator::estimate(std::span<const float>) const {

@@ -18,7 +18,7 @@ class ChunkMeanEstimator final : public QuantileEstimator {
  public:
   ChunkMeanEstimator(std::size_t experts, std::size_t top_k) : experts_(experts), top_k_(top_k) {}
 
-  void observe(const RequiredBiases& batch) override;
+  void observe(const ObservedForward& forward) override;
   std::optional<std::vector<double>> estimate(std::span<const float> biases) const override;
   void clear() override { chunks_.clear(); }
   std::int64_t tokens() const override;

@@ -5,9 +5,8 @@
 
 namespace ballast {
 
-void ExactEstimator::observe(const RequiredBiases& batch) {
-  const auto values = batch.values.values();
-  required_.insert(required_.end(), values.begin(), values.end());
+void ExactEstimator::observe(const ObservedForward& forward) {
+  append_required_biases(forward.tokens, required_);
 }
 
 std::optional<std::vector<double>> ExactEstimator::estimate(std::span<const float>) const {

@@ -12,12 +12,6 @@ namespace {
 /// A count of every token fits into the near counters.
 constexpr std::size_t near_tokens_max = std::numeric_limits<std::uint16_t>::max();
 
-std::size_t observed_tokens(const ScoreTile& tile, std::size_t first, std::size_t count) {
-  if (tile.observed == nullptr) return count;
-  const std::uint8_t* const begin = tile.observed + first;
-  return count - static_cast<std::size_t>(std::count(begin, begin + count, std::uint8_t{0}));
-}
-
 }  // namespace
 
 HistogramCounts::HistogramCounts(std::size_t experts, const HistogramRange& range)
@@ -28,14 +22,14 @@ HistogramCounts::HistogramCounts(std::size_t experts, const HistogramRange& rang
 void HistogramCounts::observe(const ScoreTile& tile) {
   near_.resize(experts_ * near_stride_);
   for (std::size_t first = 0; first < tile.tokens; first += near_tokens_max) {
-    const std::size_t count = std::min(near_tokens_max, tile.tokens - first);
-    if (near_tokens_ + count > near_tokens_max) empty_near();
-    kernels::CountBins rows{.tokens = count,
+    const ScoreTile part = tile.part(first, std::min(near_tokens_max, tile.tokens - first));
+    if (near_tokens_ + part.tokens > near_tokens_max) empty_near();
+    kernels::CountBins rows{.tokens = part.tokens,
                             .experts = experts_,
-                            .scores = tile.scores + first * tile.stride,
-                            .scores_stride = tile.stride,
-                            .cutoffs = tile.cutoffs + first,
-                            .observed = tile.observed == nullptr ? nullptr : tile.observed + first,
+                            .scores = part.scores,
+                            .scores_stride = part.stride,
+                            .cutoffs = part.cutoffs,
+                            .observed = part.observed,
                             .low = range_.low(),
                             .high = range_.high(),
                             .width = range_.width(),
@@ -43,14 +37,15 @@ void HistogramCounts::observe(const ScoreTile& tile) {
                             .counts = near_.data(),
                             .counts_stride = near_stride_};
     kernels::active().count_bins(rows);
-    near_tokens_ += count;
-    tokens_ += static_cast<std::int64_t>(observed_tokens(tile, first, count));
+    near_tokens_ += part.tokens;
+    tokens_ += static_cast<std::int64_t>(part.observed_tokens());
+    clamped_ += {.below = rows.below, .above = rows.above};
   }
 }
 
 void HistogramCounts::empty_near() {
-  counts_.resize(experts_ * range_.bins());
   if (near_tokens_ == 0) return;
+  counts_.resize(experts_ * range_.bins());
   for (std::size_t j = 0; j < experts_; ++j) {
     std::uint16_t* const near = near_.data() + j * near_stride_;
     std::int64_t* const counts = counts_.data() + j * range_.bins();
@@ -65,18 +60,27 @@ void HistogramCounts::merge(HistogramCounts& other) {
     std::swap(*this, other);
     return;
   }
-  empty_near();
   other.empty_near();
-  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
-  tokens_ += other.tokens_;
+  if (!other.counts_.empty()) add(other.counts_, other.tokens_);
+  clamped_ += other.clamped_;
 }
 
-std::span<const std::int64_t> HistogramCounts::counts(std::size_t expert) {
-  empty_near();
-  return std::span(counts_).subspan(expert * range_.bins(), range_.bins());
+void HistogramCounts::add(std::span<const std::int64_t> counts, std::int64_t tokens) {
+  counts_.resize(experts_ * range_.bins());
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += counts[i];
+  tokens_ += tokens;
 }
 
-std::vector<double> HistogramCounts::estimate(std::size_t top_k) {
+std::vector<std::int64_t> HistogramCounts::counts(std::size_t expert) const {
+  std::vector<std::int64_t> sum(range_.bins());
+  if (!counts_.empty()) std::copy_n(counts_.data() + expert * sum.size(), sum.size(), sum.data());
+  if (near_tokens_ == 0) return sum;
+  const std::uint16_t* const near = near_.data() + expert * near_stride_;
+  for (std::size_t bin = 0; bin < sum.size(); ++bin) sum[bin] += near[bin];
+  return sum;
+}
+
+std::vector<double> HistogramCounts::estimate(std::size_t top_k) const {
   std::vector<double> estimate(experts_);
   for (std::size_t j = 0; j < experts_; ++j) {
     estimate[j] = histogram_quantile(range_, counts(j), tokens_, top_k, experts_);

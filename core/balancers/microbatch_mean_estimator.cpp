@@ -6,13 +6,17 @@
 
 #include "core/balancers/order_statistics.h"
 #include "core/balancers/per_rank_state.h"
+#include "core/balancers/required_biases.h"
 
 namespace ballast {
 
-void MicrobatchMeanEstimator::observe(const RequiredBiases& batch) {
-  const std::size_t tokens = batch.values.rows();
-  const auto estimate = column_order_statistics(batch.values, tokens * top_k_ / experts_);
-  RankSum& rank = ranks_[batch.rank];
+void MicrobatchMeanEstimator::observe(const ObservedForward& forward) {
+  std::vector<float> required;
+  append_required_biases(forward.tokens, required);
+  const std::size_t tokens = forward.tokens.observed_tokens();
+  const auto estimate =
+      column_order_statistics({required.data(), tokens, experts_}, tokens * top_k_ / experts_);
+  RankSum& rank = ranks_[forward.rank];
   rank.sum.resize(experts_);
   for (std::size_t j = 0; j < experts_; ++j) rank.sum[j] += static_cast<double>(estimate[j]);
   rank.tokens += static_cast<std::int64_t>(tokens);

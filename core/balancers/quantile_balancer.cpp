@@ -34,19 +34,6 @@ void check(std::size_t experts, std::size_t top_k, const QuantileSettings& setti
           "takes ema or gain, not both: an ema of e is a gain of 1 - e");
 }
 
-/// The rows of `required_biases` that come from each sequence.
-std::vector<std::size_t> valid_tokens_of_sequences(const RoutedBatch& batch) {
-  const std::size_t tokens = batch.scores.rows();
-  const std::size_t length = batch.sequence_length == 0 ? tokens : batch.sequence_length;
-  require(tokens % length == 0, "by sequences needs whole ones: " + std::to_string(tokens) +
-                                    " rows are none of " + std::to_string(length));
-  std::vector<std::size_t> counts(tokens / length);
-  for (std::size_t t = 0; t < tokens; ++t) {
-    counts[t / length] += batch.valid.empty() || batch.valid[t] != 0;
-  }
-  return counts;
-}
-
 QuantileSettings checked(std::size_t experts, std::size_t top_k, const QuantileSettings& settings) {
   check(experts, top_k, settings);
   return settings;
@@ -86,27 +73,34 @@ void QuantileBalancer::set_biases(std::span<const float> biases) {
   waiting_.clear();
 }
 
-Matrix<float> QuantileBalancer::required(const RoutedBatch& batch) const {
-  if (!settings_.per_expert) return required_biases(batch, biases_.size(), top_k_);
-  const std::vector<float> zeros(batch.scores.rows());
+ScoreTile QuantileBalancer::required(const RoutedBatch& batch,
+                                     std::span<const float> zeros) const {
+  if (!settings_.per_expert) return required_tile(batch, biases_.size(), top_k_);
   RoutedBatch without_cutoffs = batch;
   without_cutoffs.cutoffs = zeros;
-  return required_biases(without_cutoffs, biases_.size(), batch.indices.cols());
+  return required_tile(without_cutoffs, biases_.size(), batch.indices.cols());
 }
 
 void QuantileBalancer::observe(const RoutedBatch& batch) {
-  const Matrix<float> required = this->required(batch);
-  if (required.rows() == 0) return;
+  const std::vector<float> zeros(settings_.per_expert ? batch.scores.rows() : 0);
+  const ScoreTile tokens = required(batch, zeros);
+  if (tokens.observed_tokens() == 0) return;
   if (settings_.estimator == QuantileEstimatorKind::sequence_mean) {
-    std::size_t first = 0;
-    for (const std::size_t tokens : valid_tokens_of_sequences(batch)) {
-      if (tokens > 0) estimator_->observe({required.view().block(first, tokens), biases_});
-      first += tokens;
-    }
+    observe_sequences(tokens, batch.sequence_length == 0 ? tokens.tokens : batch.sequence_length);
   } else {
-    estimator_->observe({required.view(), biases_, batch.rank});
+    estimator_->observe({tokens, biases_, batch.rank});
   }
   if (settings_.update == UpdateCadence::forward) update();
+}
+
+void QuantileBalancer::observe_sequences(const ScoreTile& tokens, std::size_t length) {
+  require(tokens.tokens % length == 0, "by sequences needs whole ones: " +
+                                           std::to_string(tokens.tokens) + " rows are none of " +
+                                           std::to_string(length));
+  for (std::size_t first = 0; first < tokens.tokens; first += length) {
+    const ScoreTile sequence = tokens.part(first, length);
+    if (sequence.observed_tokens() > 0) estimator_->observe({sequence, biases_});
+  }
 }
 
 void QuantileBalancer::end_step(bool applied) {

@@ -69,7 +69,8 @@ class QuantileBalancer final : public Balancer {
   ClampedCounts clamped() const { return estimator_->clamped(); }
 
  private:
-  Matrix<float> required(const RoutedBatch& batch) const;
+  ScoreTile required(const RoutedBatch& batch, std::span<const float> zeros) const;
+  void observe_sequences(const ScoreTile& tokens, std::size_t length);
   void update();
   std::optional<std::vector<double>> next_estimate();
   std::vector<double> blend(std::vector<double> estimate) const;

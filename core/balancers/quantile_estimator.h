@@ -8,26 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "core/balancers/clamped_counts.h"
 #include "core/balancers/quantile_settings.h"
-#include "core/matrix.h"
+#include "core/balancers/score_tile.h"
 #include "core/state.h"
 
 namespace ballast {
 
-/// The required biases of one forward, as an estimator sees them. Views are valid during the call
-/// only.
-struct RequiredBiases {
-  MatrixView<const float>
-      values;  ///< r, `[valid tokens, experts]`, at least one row; see required_biases()
+/// A forward as an estimator sees it. Views are valid during the call only.
+struct ObservedForward {
+  ScoreTile tokens;               ///< at least one of them observed
   std::span<const float> biases;  ///< b in force, `[experts]`: the biases that made the cutoffs
   std::size_t rank = 0;           ///< data-parallel rank that ran the forward
-};
-
-/// Observations outside the range of an estimator, which it moved to the nearest end of that range.
-struct ClampedCounts {
-  std::int64_t below = 0;
-  std::int64_t above = 0;
-  friend bool operator==(const ClampedCounts&, const ClampedCounts&) = default;
 };
 
 /// Estimates per expert the bias bhat at which q = m k / E of the m observed tokens would select
@@ -38,7 +30,7 @@ class QuantileEstimator {
   virtual ~QuantileEstimator() = default;
 
   /// Adds a forward to the pending observations.
-  virtual void observe(const RequiredBiases& batch) = 0;
+  virtual void observe(const ObservedForward& forward) = 0;
   /// bhat, `[experts]`, before centring, from all pending observations, which stay; nothing when
   /// there are none. `biases` are those in force, the same as at every pending observation.
   virtual std::optional<std::vector<double>> estimate(std::span<const float> biases) const = 0;

@@ -1,7 +1,9 @@
 #include "core/balancers/required_biases.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <stdexcept>
 
 namespace ballast {
@@ -23,40 +25,62 @@ void check_shapes(const RoutedBatch& batch, std::size_t experts, std::size_t top
   if (!batch.valid.empty()) check_size("the length of the valid mask", batch.valid.size(), tokens);
 }
 
-bool is_valid(const RoutedBatch& batch, std::size_t token) {
-  return batch.valid.empty() || batch.valid[token] != 0;
-}
-
-std::size_t count_valid(const RoutedBatch& batch) {
-  if (batch.valid.empty()) return batch.scores.rows();
-  return batch.valid.size() - static_cast<std::size_t>(std::count(
-                                  batch.valid.begin(), batch.valid.end(), std::uint8_t{0}));
-}
-
 bool all_finite(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
 }
 
-void subtract_from_cutoff(float cutoff, std::span<const float> scores, std::span<float> required) {
-  // -0 + 0 is +0; every other value stays as it is.
-  for (std::size_t j = 0; j < scores.size(); ++j) required[j] = (cutoff - scores[j]) + 0.0f;
+/// Whether cutoff - s is finite for all scores; without branches, so that it takes little time
+/// beside counting.
+bool is_finite_row(float cutoff, std::span<const float> scores) {
+  constexpr std::uint32_t size = 0x7fffffff, infinity = 0x7f800000;
+  std::uint32_t largest = 0;
+  for (const float s : scores) {
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(cutoff - s) & size);
+  }
+  return largest < infinity;
+}
+
+void check_finite(const ScoreTile& tile) {
+  for (std::size_t t = 0; t < tile.tokens; ++t) {
+    if (!tile.observes(t) || is_finite_row(tile.cutoffs[t], {tile.row(t), tile.experts})) continue;
+    throw std::invalid_argument("routed batch: token " + std::to_string(t) +
+                                " is marked valid, but its cutoff or a score is not finite");
+  }
 }
 
 }  // namespace
 
-Matrix<float> required_biases(const RoutedBatch& batch, std::size_t experts, std::size_t top_k) {
+ScoreTile required_tile(const RoutedBatch& batch, std::size_t experts, std::size_t top_k) {
   check_shapes(batch, experts, top_k);
-  Matrix<float> required(count_valid(batch), experts);
-  std::size_t row = 0;
-  for (std::size_t token = 0; token < batch.scores.rows(); ++token) {
-    if (!is_valid(batch, token)) continue;
-    subtract_from_cutoff(batch.cutoffs[token], batch.scores.row(token), required.row(row));
-    if (!all_finite(required.row(row))) {
-      throw std::invalid_argument("routed batch: token " + std::to_string(token) +
-                                  " is marked valid, but its cutoff or a score is not finite");
+  const ScoreTile tile{.tokens = batch.scores.rows(),
+                       .experts = experts,
+                       .scores = batch.scores.data(),
+                       .stride = experts,
+                       .cutoffs = batch.cutoffs.data(),
+                       .observed = batch.valid.empty() ? nullptr : batch.valid.data()};
+  check_finite(tile);
+  return tile;
+}
+
+void append_required_biases(const ScoreTile& tile, std::vector<float>& rows) {
+  std::size_t next = rows.size();
+  rows.resize(next + tile.observed_tokens() * tile.experts);
+  for (std::size_t t = 0; t < tile.tokens; ++t) {
+    if (!tile.observes(t)) continue;
+    // -0 + 0 is +0; every other value stays as it is.
+    for (std::size_t j = 0; j < tile.experts; ++j) {
+      rows[next + j] = (tile.cutoffs[t] - tile.row(t)[j]) + 0.0f;
     }
-    ++row;
+    next += tile.experts;
   }
+}
+
+Matrix<float> required_biases(const RoutedBatch& batch, std::size_t experts, std::size_t top_k) {
+  const ScoreTile tile = required_tile(batch, experts, top_k);
+  std::vector<float> rows;
+  append_required_biases(tile, rows);
+  Matrix<float> required(tile.observed_tokens(), experts);
+  std::ranges::copy(rows, required.values().begin());
   return required;
 }
 

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/balancers/balancer.h"
+#include "core/balancers/score_tile.h"
 #include "core/matrix.h"
 
 namespace ballast {
@@ -15,9 +17,16 @@ namespace ballast {
 /// does not depend on order.
 ///
 /// Returns the rows of valid tokens, `[valid tokens, experts]`, in order. Linear in tokens *
-/// experts. Throws std::invalid_argument when a shape is not that of `experts` and `top_k`, or when
-/// an r of a valid row is not finite; rows that are not valid may hold anything.
+/// experts. Throws as required_tile does.
 Matrix<float> required_biases(const RoutedBatch& batch, std::size_t experts, std::size_t top_k);
+
+/// The tokens of a batch whose r these are, as a view. Throws std::invalid_argument when a shape is
+/// not that of `experts` and `top_k`, or when an r of a valid row is not finite; rows that are not
+/// valid may hold anything.
+ScoreTile required_tile(const RoutedBatch& batch, std::size_t experts, std::size_t top_k);
+
+/// Writes the r of observed tokens behind the rows `[tokens, experts]` that are there.
+void append_required_biases(const ScoreTile& tile, std::vector<float>& rows);
 
 /// Throws std::invalid_argument, naming the state entry, unless `values` are whole rows of finite
 /// r.

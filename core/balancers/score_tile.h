@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,6 +17,22 @@ struct ScoreTile {
   std::size_t stride = 0;
   const float* cutoffs = nullptr;
   const std::uint8_t* observed = nullptr;
+
+  const float* row(std::size_t token) const { return scores + token * stride; }
+  bool observes(std::size_t token) const { return observed == nullptr || observed[token] != 0; }
+  std::size_t observed_tokens() const {
+    if (observed == nullptr) return tokens;
+    return tokens - static_cast<std::size_t>(std::count(observed, observed + tokens, 0));
+  }
+  /// Tokens [first, first + count).
+  ScoreTile part(std::size_t first, std::size_t count) const {
+    return {.tokens = count,
+            .experts = experts,
+            .scores = row(first),
+            .stride = stride,
+            .cutoffs = cutoffs + first,
+            .observed = observed == nullptr ? nullptr : observed + first};
+  }
 };
 
 }  // namespace ballast

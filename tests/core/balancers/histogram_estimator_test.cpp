@@ -16,8 +16,7 @@ using oracle::expect_near;
 using oracle::matrix;
 
 std::vector<std::int64_t> counts(const HistogramEstimator& estimator, std::size_t expert) {
-  const auto view = estimator.counts(expert);
-  return {view.begin(), view.end()};
+  return estimator.counts(expert);
 }
 
 Matrix<float> vector_f() {

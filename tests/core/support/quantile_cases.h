@@ -24,8 +24,8 @@ inline std::unique_ptr<QuantileEstimator> estimator(QuantileEstimatorKind kind, 
 /// Routes the scores under the biases and shows the forward to the estimator.
 inline void observe(QuantileEstimator& estimator, const Matrix<float>& scores,
                     std::span<const float> biases, std::size_t top_k, std::size_t rank = 0) {
-  const auto required = required_biases(route(scores, biases, top_k).batch(), scores.cols(), top_k);
-  estimator.observe({required.view(), biases, rank});
+  const auto routed = route(scores, biases, top_k);
+  estimator.observe({required_tile(routed.batch(), scores.cols(), top_k), biases, rank});
 }
 
 template <class A, class B>
