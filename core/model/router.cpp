@@ -4,12 +4,14 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "core/arithmetic/functions.h"
 #include "core/arithmetic/reductions.h"
 #include "core/assignment/expert_choice.h"
 #include "core/assignment/optimal_assignment.h"
+#include "core/kernels/kernels.h"
 
 namespace ballast {
 
@@ -44,6 +46,11 @@ std::vector<std::uint8_t> finite_rows(const Matrix<Real>& scores) {
 
 /// Small enough to vanish in any sum that is not nearly zero itself; in K3's code.
 constexpr double denominator_guard = 1e-20;
+
+template <class T>
+void fit(Matrix<T>& matrix, std::size_t rows, std::size_t cols) {
+  if (matrix.rows() != rows || matrix.cols() != cols) matrix = {rows, cols};
+}
 
 template <class Real>
 void weigh(Routing<Real>& routing, const RouterSettings& settings) {
@@ -111,14 +118,28 @@ Routing<Real> Router<Real>::forward(MatrixView<const Real> x, std::span<const fl
 template <class Real>
 Routing<Real> Router<Real>::route(Matrix<Real> logits, std::span<const float> biases,
                                   const RoutingContext& context) const {
-  if (logits.cols() != settings_.routed_experts || biases.size() != settings_.routed_experts) {
-    throw std::invalid_argument("router: " + std::to_string(logits.cols()) + " logits a token and " +
+  Routing<Real> routing;
+  routing.scores = std::move(logits);
+  route_in_place(routing, biases, context);
+  return routing;
+}
+
+template <class Real>
+void Router<Real>::route_in_place(Routing<Real>& routing, std::span<const float> biases,
+                                  const RoutingContext& context) const {
+  if (routing.scores.cols() != settings_.routed_experts || biases.size() != settings_.routed_experts) {
+    throw std::invalid_argument("router: " + std::to_string(routing.scores.cols()) + " logits a token and " +
                                 std::to_string(biases.size()) + " biases for " +
                                 std::to_string(settings_.routed_experts) + " routed experts");
   }
-  Routing<Real> routing;
-  if (keep_logits_) routing.logits = logits;
-  routing.scores = std::move(logits);
+  if (keep_logits_) routing.logits = routing.scores;
+  if constexpr (std::is_same_v<Real, float>) {
+    if (chooses_by_token(context) && !settings_.groups.limit()) {
+      route_by_kernels(routing, biases);
+      if (settings_.assignment.capacity.drop != DropPolicy::none) drop(routing, settings_, context.valid);
+      return;
+    }
+  }
   switch (settings_.score) {
     case ScoreFunction::sigmoid:
       arithmetic::sigmoid(routing.scores.values(), routing.scores.values());
@@ -135,23 +156,67 @@ Routing<Real> Router<Real>::route(Matrix<Real> logits, std::span<const float> bi
   routing.selection = choose(routing, biases, context);
   weigh(routing, settings_);
   if (settings_.assignment.capacity.drop != DropPolicy::none) drop(routing, settings_, context.valid);
-  return routing;
+}
+
+/// Scores, choices and weights of each row in one go.
+template <class Real>
+void Router<Real>::route_by_kernels(Routing<float>& routing, std::span<const float> biases) const {
+  const std::size_t tokens = routing.scores.rows(), experts = routing.scores.cols(), k = settings_.top_k;
+  const bool sigmoid = settings_.score == ScoreFunction::sigmoid;
+  if (settings_.score == ScoreFunction::softmax) softmax_rows(routing.scores.view());
+  if (settings_.score == ScoreFunction::logit) {
+    routing.gates = routing.scores;
+    softmax_rows(routing.gates.view());
+  }
+  fit(routing.selection.indices, tokens, k);
+  fit(routing.weights, tokens, k);
+  routing.selection.cutoffs.resize(k < experts ? tokens : 0);
+  routing.weight_sums.resize(settings_.renormalize ? tokens : 0);
+  routing.finite.resize(tokens);
+  std::vector<float> scratch(kernels::route_scratch(experts));
+  std::vector<std::int32_t> index_scratch(kernels::row_scratch(experts));
+  kernels::active().route({.tokens = tokens,
+                           .experts = experts,
+                           .top_k = k,
+                           .biases = biases.data(),
+                           .logits = sigmoid ? routing.scores.data() : nullptr,
+                           .logits_stride = experts,
+                           .scores = routing.scores.data(),
+                           .scores_stride = experts,
+                           .gates = gates_of(routing).data(),
+                           .gates_stride = experts,
+                           .renormalize = settings_.renormalize,
+                           .scale = static_cast<float>(settings_.routed_scale),
+                           .indices = routing.selection.indices.data(),
+                           .weights = routing.weights.data(),
+                           .weight_sums = settings_.renormalize ? routing.weight_sums.data() : nullptr,
+                           .cutoffs = k < experts ? routing.selection.cutoffs.data() : nullptr,
+                           .finite = routing.finite.data(),
+                           .scratch = scratch.data(),
+                           .index_scratch = index_scratch.data()});
+}
+
+/// Whether each token takes its best experts: rules that need a whole batch leave evaluation to this.
+template <class Real>
+bool Router<Real>::chooses_by_token(const RoutingContext& context) const {
+  const AssignmentRule rule = settings_.assignment.rule;
+  const bool only_in_training = rule == AssignmentRule::sinkhorn || rule == AssignmentRule::optimal;
+  return rule == AssignmentRule::top_k || (only_in_training && !context.training);
 }
 
 template <class Real>
 Selection<Real> Router<Real>::choose(const Routing<Real>& routing, std::span<const float> biases,
                                      const RoutingContext& context) const {
   const auto competing = [&] { return competing_rows(routing, context.valid); };
-  const auto by_token = [&] {
+  if (chooses_by_token(context)) {
     return settings_.groups.limit()
                ? select_group_limited_top_k<Real>(routing.scores, biases, settings_.top_k, settings_.groups)
                : select_top_k<Real>(routing.scores, biases, settings_.top_k);
-  };
+  }
   switch (settings_.assignment.rule) {
     case AssignmentRule::top_k:
-      return by_token();
+      break;
     case AssignmentRule::sinkhorn: {
-      if (!context.training) return by_token();
       const auto plan = sinkhorn_plan<Real>(routing.logits, competing(), settings_.assignment.sinkhorn).plan;
       const std::vector<float> unbiased(biases.size(), 0.0f);
       return {.indices = select_top_k<double>(plan, unbiased, settings_.top_k).indices, .cutoffs = {}};
@@ -161,7 +226,6 @@ Selection<Real> Router<Real>::choose(const Routing<Real>& routing, std::span<con
     case AssignmentRule::threshold:
       return {.indices = choose_above_threshold<Real>(routing.scores, biases), .cutoffs = {}};
     case AssignmentRule::optimal:
-      if (!context.training) return by_token();
       return {.indices = assign_optimally<Real>(routing.scores, competing(), settings_.top_k), .cutoffs = {}};
   }
   throw std::invalid_argument("router: there is no such rule of assignment");

@@ -65,6 +65,10 @@ class Router : public Module {
   /// The part after the product with W_r: logits `[tokens, experts]` to choices and weights.
   Routing<Real> route(Matrix<Real> logits, std::span<const float> biases,
                       const RoutingContext& context = {}) const;
+  /// The same for the logits that `routing.scores` holds and loses. What else `routing` holds, of an earlier batch, is
+  /// overwritten, and its memory used again where shapes allow.
+  void route_in_place(Routing<Real>& routing, std::span<const float> biases,
+                      const RoutingContext& context = {}) const;
 
   /// dz `[tokens, experts]` from the gradient of the weights dp `[tokens, slots]`.
   Matrix<Real> logit_gradient(const Routing<Real>& routing, MatrixView<const Real> dp) const;
@@ -74,8 +78,10 @@ class Router : public Module {
   Linear<Real> gate;
 
  private:
+  bool chooses_by_token(const RoutingContext& context) const;
   Selection<Real> choose(const Routing<Real>& routing, std::span<const float> biases,
                          const RoutingContext& context) const;
+  void route_by_kernels(Routing<float>& routing, std::span<const float> biases) const;
 
   RouterSettings settings_;
   bool keep_logits_;

@@ -87,7 +87,7 @@ po::options_description shown_options() {
       "write a recording into a new file, for 'ballast replay'")(
       "threads", po::value<std::int64_t>()->value_name("N"),
       "default: all processors; changes no result")("json", "print the summary as JSON, no tables")(
-      "dry-run", "print the complete scenario, run nothing")("help", "print this text");
+      "dry-run", "print the complete scenario and its memory, run nothing")("help", "print this text");
   return shown;
 }
 
@@ -187,7 +187,7 @@ void tell_speed(const std::vector<const Simulation*>& runs, double seconds, std:
   const double pairs = token_experts(runs);
   if (pairs == 0.0) return;
   err << "routers alone: " << significant(pairs, 3) << " token-experts in " << fixed(seconds, 1)
-      << " s, " << fixed(1e9 * seconds / pairs, 2) << " ns each\n";
+      << " s, " << fixed(1e9 * seconds / pairs, 2) << " ns per token and expert\n";
 }
 
 ExitCode exit_code(Verdict verdict) {
@@ -210,11 +210,12 @@ ExitCode run(Arguments arguments, std::ostream& out, std::ostream& err) {
     return ExitCode::pass;
   }
   const ScenarioFile file = read_scenario(options);
+  const auto scenarios = expand(file);
   if (options.dry_run) {
     out << to_json(file).dump(2) << '\n';
+    err << "memory: " << memory_text(scenarios) << '\n';
     return ExitCode::pass;
   }
-  const auto scenarios = expand(file);
   check_memory(scenarios, options.origin());
   std::optional<OutputDirectory> directory;
   if (options.out) {

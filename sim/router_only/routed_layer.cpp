@@ -18,14 +18,13 @@ RouterSettings without_width(RouterSettings settings) {
 RoutedLayer::RoutedLayer(const RouterSettings& settings, std::unique_ptr<Balancer> balancer)
     : router_(without_width(settings)), balancer_(std::move(balancer)) {}
 
-Routing<float> RoutedLayer::forward(Matrix<float> logits, const TokenBatch& batch, std::size_t rank,
-                                    std::span<std::int64_t> loads) {
+void RoutedLayer::forward(Routing<float>& routing, const TokenBatch& batch, std::size_t rank,
+                          std::span<std::int64_t> loads) {
   const std::span<const std::uint8_t> valid = batch.valid;
-  Routing<float> routing = router_.route(std::move(logits), balancer_->biases(),
-                                         {.valid = valid, .training = training()});
+  router_.route_in_place(routing, balancer_->biases(), {.valid = valid, .training = training()});
   const auto& indices = routing.selection.indices;
   count_assignments(indices, valid, loads);
-  if (!training()) return routing;
+  if (!training()) return;
   if (counts_) count_assignments(indices, valid, *counts_);
   std::vector<std::uint8_t> observed = routing.finite;
   for (std::size_t t = 0; t < observed.size(); ++t) observed[t] = observed[t] && valid[t];
@@ -36,7 +35,6 @@ Routing<float> RoutedLayer::forward(Matrix<float> logits, const TokenBatch& batc
                       .rank = rank,
                       .sequence_length = batch.length,
                       .kept = routing.kept});
-  return routing;
 }
 
 }  // namespace ballast::sim

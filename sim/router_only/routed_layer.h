@@ -20,11 +20,10 @@ class RoutedLayer : public Module, public ExpertLoadSlot {
  public:
   RoutedLayer(const RouterSettings& settings, std::unique_ptr<Balancer> balancer);
 
-  /// Routes logits `[tokens, experts]` of a rank's batch and adds the choices of valid tokens to
-  /// `loads`
-  /// `[experts]`.
-  Routing<float> forward(Matrix<float> logits, const TokenBatch& batch, std::size_t rank,
-                         std::span<std::int64_t> loads);
+  /// Routes the logits `[tokens, experts]` of a rank's batch that `routing.scores` holds
+  /// (Router::route_in_place) and adds the choices of valid tokens to `loads` `[experts]`.
+  void forward(Routing<float>& routing, const TokenBatch& batch, std::size_t rank,
+               std::span<std::int64_t> loads);
 
   Balancer& balancer() { return *balancer_; }
   const Balancer& balancer() const { return *balancer_; }

@@ -41,39 +41,52 @@ RouterOnly::RouterOnly(const Scenario& scenario, const TokenSource& source,
   }
 }
 
-void RouterOnly::forward(const TokenBatch& batch, const TokenRows& rows, std::size_t rank,
-                         Loads& loads) {
+void RouterOnly::forward(std::size_t layer, std::span<const MicroBatch> batches, Loads& loads) {
   const std::size_t experts = scenario_.model.moe.router.routed_experts;
-  executor_.for_each(layers_.size(), [&](std::size_t layer) {
-    Matrix<float> logits(batch.inputs.size(), experts);
-    scores_.draw(layer, rank, rows, logits);
-    const auto routing = layers_[layer]->forward(std::move(logits), batch, rank, loads[layer]);
+  Routing<float> routing;
+  for (const MicroBatch& batch : batches) {
+    const std::size_t tokens = batch.tokens.inputs.size();
+    if (routing.scores.rows() != tokens) routing.scores = Matrix<float>(tokens, experts);
+    scores_.draw(layer, batch.rank, batch.rows, routing.scores);
+    layers_[layer]->forward(routing, batch.tokens, batch.rank, loads[layer]);
     if (observer_ != nullptr) {
       observer_->routed(layer, routing.selection.indices, routing.weights);
     }
-  });
+  }
 }
 
-StepOutcome RouterOnly::run_step(std::size_t step) {
+std::vector<RouterOnly::MicroBatch> RouterOnly::micro_batches(std::size_t step,
+                                                              const ScoreSettings& settings) const {
   const TrainingSettings& training = scenario_.training;
-  const ScoreSettings settings = settings_at(scenario_, step).scores;
-  scores_.prepare(settings, step - 1, executor_);
-  StepOutcome outcome{
-      .applied = std::ranges::find(training.overflow_steps, step) == training.overflow_steps.end(),
-      .loss = std::numeric_limits<double>::quiet_NaN(),
-      .loads = empty_loads(scenario_)};
-  DistinctCount distinct;
+  std::vector<MicroBatch> batches;
   for (std::size_t rank = 0; rank < training.ranks; ++rank) {
     for (std::size_t micro_batch = 0; micro_batch < training.micro_batches; ++micro_batch) {
       const SequenceKey first = first_sequence(training, step, rank, micro_batch);
-      const TokenBatch batch = make_batch(source_, first, training.sequences);
-      const TokenRows rows = token_rows(settings, batch, first, scenario_.seed);
-      forward(batch, rows, rank, outcome.loads);
-      distinct.add(rows.keys, batch.valid);
-      outcome.tokens += valid_tokens(batch);
+      TokenBatch tokens = make_batch(source_, first, training.sequences);
+      TokenRows rows = token_rows(settings, tokens, first, scenario_.seed);
+      batches.push_back({rank, std::move(tokens), std::move(rows)});
     }
   }
-  for (const auto& layer : layers_) layer->balancer().end_step(outcome.applied);
+  return batches;
+}
+
+StepOutcome RouterOnly::run_step(std::size_t step) {
+  const auto& overflows = scenario_.training.overflow_steps;
+  const ScoreSettings settings = settings_at(scenario_, step).scores;
+  scores_.prepare(settings, step - 1, executor_);
+  StepOutcome outcome{.applied = std::ranges::find(overflows, step) == overflows.end(),
+                      .loss = std::numeric_limits<double>::quiet_NaN(),
+                      .loads = empty_loads(scenario_)};
+  const auto batches = micro_batches(step, settings);
+  executor_.for_each(layers_.size(), [&](std::size_t layer) {
+    forward(layer, batches, outcome.loads);
+    layers_[layer]->balancer().end_step(outcome.applied);
+  });
+  DistinctCount distinct;
+  for (const MicroBatch& batch : batches) {
+    distinct.add(batch.rows.keys, batch.tokens.valid);
+    outcome.tokens += valid_tokens(batch.tokens);
+  }
   outcome.distinct_inputs = distinct.count();
   return outcome;
 }
@@ -82,15 +95,18 @@ Evaluated RouterOnly::evaluate(std::size_t step) {
   const ScoreSettings settings = settings_at(scenario_, std::max<std::size_t>(step, 1)).scores;
   scores_.prepare(settings, step, executor_);
   const SequenceKey first{.split = Split::evaluation};
-  const TokenBatch batch = make_batch(source_, first, scenario_.training.evaluate_sequences);
-  const TokenRows rows = token_rows(settings, batch, first, scenario_.seed);
+  TokenBatch tokens = make_batch(source_, first, scenario_.training.evaluate_sequences);
+  TokenRows rows = token_rows(settings, tokens, first, scenario_.seed);
+  const MicroBatch batch{0, std::move(tokens), std::move(rows)};
   Evaluated evaluated{.output = {},
                       .loss = std::numeric_limits<double>::quiet_NaN(),
                       .loads = empty_loads(scenario_)};
   const bool leaks = scenario_.fault == BalancerFault::evaluation_leak;
   RoutingObserver* const observer = std::exchange(observer_, nullptr);
   tree_.train(leaks);
-  forward(batch, rows, 0, evaluated.loads);
+  executor_.for_each(layers_.size(), [&](std::size_t layer) {
+    forward(layer, {&batch, 1}, evaluated.loads);
+  });
   tree_.train();
   observer_ = observer;
   return evaluated;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sim/router_only/routed_layer.h"
@@ -10,9 +11,11 @@
 namespace ballast::sim {
 
 /// Routers and balancers of many layers under drawn scores, without a model: for full width and
-/// long runs. A micro-batch of a rank is one forward of every layer, and only its scores are held,
-/// of one layer for each thread: 8 bytes * tokens of a micro-batch * experts for each, whatever the
-/// tokens of a step. Layers run side by side; no result depends on how many.
+/// long runs. A micro-batch of a rank is one forward of every layer. Nothing passes from layer to
+/// layer, so each goes through all micro-batches of a step, and moves its biases, before its thread
+/// turns to the next one. Held at once are the scores of one micro-batch and what a balancer
+/// collects in a step, for each thread, and some 30 bytes for each token of a step. Layers run side
+/// by side; no result depends on how many.
 class RouterOnly : public Workload {
  public:
   RouterOnly(const Scenario& scenario, const TokenSource& source, const Executor& executor);
@@ -32,7 +35,14 @@ class RouterOnly : public Workload {
     using Module::add_module;
   };
 
-  void forward(const TokenBatch& batch, const TokenRows& rows, std::size_t rank, Loads& loads);
+  struct MicroBatch {
+    std::size_t rank;
+    TokenBatch tokens;
+    TokenRows rows;
+  };
+
+  std::vector<MicroBatch> micro_batches(std::size_t step, const ScoreSettings& settings) const;
+  void forward(std::size_t layer, std::span<const MicroBatch> batches, Loads& loads);
 
   const Scenario scenario_;
   const TokenSource& source_;

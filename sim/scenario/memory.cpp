@@ -70,15 +70,26 @@ std::uint64_t routing_extras(const Scenario& s) {
   }
 }
 
-/// Logits or scores, and required biases, of a micro-batch in the layers that run side by side; and
-/// the rows of a step's tokens.
+std::uint64_t routing_extras_bytes(const Scenario& s) {
+  return product({routing_extras(s), sizeof(float)});
+}
+
+/// Layers that are in memory together when routers alone run side by side, on as many threads.
+std::uint64_t layers_at_once(const Scenario& s) {
+  constexpr std::size_t threads = 8;
+  return std::min(s.model.layers, threads);
+}
+
+/// Logits or scores of a micro-batch, choices and weights, in the layers that run side by side; and
+/// the tokens of a step with their rows.
 std::uint64_t drawn_scores(const Scenario& s) {
-  constexpr std::uint64_t layers_at_once = 8;
+  constexpr std::uint64_t bytes_of_token = 40;
   const std::uint64_t tokens = product({s.training.sequences, s.tokens.sequence_length});
-  return sum(
-      {product({std::min<std::uint64_t>(s.model.layers, layers_at_once), 2, tokens,
-                s.model.moe.router.routed_experts, sizeof(float)}),
-       product({2, tokens, s.training.ranks, s.training.micro_batches, sizeof(std::uint64_t)})});
+  const std::uint64_t of_token =
+      sum({product({s.model.moe.router.routed_experts, sizeof(float)}),
+           product({2, s.model.moe.router.top_k, sizeof(float)})});
+  return sum({product({layers_at_once(s), tokens, sum({of_token, routing_extras_bytes(s)})}),
+              product({bytes_of_token, tokens, s.training.ranks, s.training.micro_batches})});
 }
 
 /// Values that forward keeps for backward, and the gradients of as many.
@@ -100,13 +111,18 @@ std::uint64_t activations(const Scenario& s) {
 
 /// `exact` keeps each required bias of a step; the others sums or counts for each expert.
 std::uint64_t observations(const Scenario& s, const QuantileSettings& quantile) {
-  const std::uint64_t experts = product({s.model.layers, s.model.moe.router.routed_experts});
+  // Routers alone go through a step layer by layer, and keep nothing of it unless it is skipped.
+  const bool in_turn = s.mode == Mode::router_only &&
+                       (s.training.overflow_steps.empty() ||
+                        quantile.on_skipped_step == SkippedStep::discard);
+  const std::uint64_t layers = in_turn ? layers_at_once(s) : s.model.layers;
+  const std::uint64_t experts = product({layers, s.model.moe.router.routed_experts});
   switch (quantile.estimator) {
     case QuantileEstimatorKind::exact:
       return product({experts, s.training.ranks, s.training.micro_batches, s.training.sequences,
                       s.tokens.sequence_length, sizeof(float)});
     case QuantileEstimatorKind::histogram:
-      return product({experts, quantile.bins, sizeof(std::int64_t)});
+      return product({experts, quantile.bins, sizeof(std::int64_t) + sizeof(std::uint16_t)});
     case QuantileEstimatorKind::microbatch_mean:
     case QuantileEstimatorKind::chunk_mean:
     case QuantileEstimatorKind::sequence_mean:
@@ -157,8 +173,30 @@ std::uint64_t text_file(const TokenSettings& tokens) {
 
 std::string readable(std::uint64_t bytes) {
   if (bytes == beyond) return "more than 2^64 bytes";
-  constexpr double gib = 1024.0 * 1024.0 * 1024.0;
-  return fixed(static_cast<double>(bytes) / gib, 1) + " GiB";
+  constexpr double mib = 1024.0 * 1024.0, gib = 1024.0 * mib;
+  const auto size = static_cast<double>(bytes);
+  return size < gib ? fixed(size / mib, 0) + " MiB" : fixed(size / gib, 1) + " GiB";
+}
+
+/// About how much runs take together, and of what most of it is.
+std::string described(std::uint64_t total, const MemoryTerm& largest) {
+  return "about " + readable(total) + ", most of it for " + largest.name + " (" +
+         readable(largest.bytes) + ")";
+}
+
+struct Together {
+  std::uint64_t total = 0;
+  MemoryTerm largest;
+};
+
+Together estimate_together(std::span<const Scenario> runs) {
+  Together all;
+  for (const Scenario& run : runs) {
+    const MemoryEstimate estimate = estimate_memory(run);
+    all.total = sum({all.total, estimate.bytes()});
+    if (estimate.largest().bytes > all.largest.bytes) all.largest = estimate.largest();
+  }
+  return all;
 }
 
 }  // namespace
@@ -195,20 +233,18 @@ std::uint64_t default_memory_limit_bytes() {
   return product({pages, page_bytes}) / 5 * 4;
 }
 
+std::string memory_text(std::span<const Scenario> runs) {
+  const auto [total, largest] = estimate_together(runs);
+  return described(total, largest);
+}
+
 void check_memory(std::span<const Scenario> runs, const std::string& origin,
                   std::uint64_t limit_bytes) {
-  std::uint64_t total = 0;
-  MemoryTerm largest;
-  for (const Scenario& run : runs) {
-    const MemoryEstimate estimate = estimate_memory(run);
-    total = sum({total, estimate.bytes()});
-    if (estimate.largest().bytes > largest.bytes) largest = estimate.largest();
-  }
+  const auto [total, largest] = estimate_together(runs);
   if (total <= limit_bytes && total < beyond) return;
   throw InputError({.what = "the scenario does not fit into memory",
                     .where = origin,
-                    .why = "it would take about " + readable(total) + ", most of it for " +
-                           largest.name + " (" + readable(largest.bytes) + "), and the limit is " +
+                    .why = "it would take " + described(total, largest) + ", and the limit is " +
                            readable(limit_bytes),
                     .right = "make the model, the batch or the run smaller"});
 }

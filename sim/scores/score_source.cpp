@@ -1,6 +1,8 @@
 #include "sim/scores/score_source.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <limits>
 
 #include "core/arithmetic/functions.h"
@@ -9,6 +11,26 @@
 #include "sim/scores/race.h"
 
 namespace ballast::sim {
+
+namespace {
+
+/// z = scale * (ln w + G) + offset, where `row` holds G.
+void make_logits(std::span<const float> log_rates, float scale, float offset,
+                 std::span<float> row) {
+  // Blocks of fixed size in storage of their own let the compiler use vectors, whatever aliases.
+  constexpr std::size_t block_size = 64;
+  std::array<float, block_size> block, rates;
+  std::size_t j = 0;
+  for (; j + block_size <= row.size(); j += block_size) {
+    std::memcpy(block.data(), &row[j], sizeof block);
+    std::memcpy(rates.data(), &log_rates[j], sizeof rates);
+    for (std::size_t i = 0; i < block_size; ++i) block[i] = scale * (rates[i] + block[i]) + offset;
+    std::memcpy(&row[j], block.data(), sizeof block);
+  }
+  for (; j < row.size(); ++j) row[j] = scale * (log_rates[j] + row[j]) + offset;
+}
+
+}  // namespace
 
 ScoreSource::ScoreSource(std::size_t layers, std::size_t experts, std::size_t top_k,
                          std::size_t ranks, std::uint64_t seed)
@@ -49,7 +71,7 @@ void ScoreSource::draw(std::size_t layer, std::size_t rank, const TokenRows& row
     }
     Stream own = noise.child(rows.keys[t]);
     fill_gumbel(own, row);
-    for (std::size_t j = 0; j < row.size(); ++j) row[j] = scale * (log_rates[j] + row[j]) + offset;
+    make_logits(log_rates, scale, offset, row);
     if (rows.kinds[t] == TokenKind::aligned) {
       row[settings_.aligned_expert] += static_cast<float>(settings_.aligned_by);
     }

@@ -5,8 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/arithmetic/functions.h"
 #include "core/assignment/chosen_experts.h"
-#include "core/random/stream.h"
+#include "core/random/distributions.h"
 
 namespace ballast {
 namespace {
@@ -24,6 +25,71 @@ Routing<float> route(const RouterSettings& settings, const std::vector<float>& l
 
 RouterSettings settings_of(std::size_t experts, std::size_t top_k) {
   return {.hidden = 2, .routed_experts = experts, .top_k = top_k};
+}
+
+Matrix<float> drawn_logits(std::size_t tokens, std::size_t experts, std::uint64_t seed) {
+  Matrix<float> logits(tokens, experts);
+  Stream stream(seed);
+  for (float& z : logits.values()) z = static_cast<float>(normal(stream));
+  return logits;
+}
+
+/// The definition, in the order of its operations.
+Routing<float> routed_plainly(const RouterSettings& settings, const Matrix<float>& logits,
+                              std::span<const float> biases) {
+  Routing<float> routing;
+  routing.scores = logits;
+  for (float& s : routing.scores.values()) s = arithmetic::sigmoid(s);
+  routing.selection = select_by_insertion<float>(routing.scores, biases, settings.top_k);
+  routing.weights = {logits.rows(), settings.top_k};
+  for (std::size_t t = 0; t < logits.rows(); ++t) {
+    float sum = 0.0f;
+    for (const std::int32_t j : routing.selection.indices.row(t)) {
+      sum += routing.scores(t, static_cast<std::size_t>(j));
+    }
+    routing.weight_sums.push_back(sum);
+    for (std::size_t slot = 0; slot < settings.top_k; ++slot) {
+      const auto j = static_cast<std::size_t>(routing.selection.indices(t, slot));
+      routing.weights(t, slot) = routing.scores(t, j) / (sum + 1e-20f);
+    }
+  }
+  return routing;
+}
+
+void expect_equal(const Routing<float>& a, const Routing<float>& b) {
+  EXPECT_EQ(a.scores, b.scores);
+  EXPECT_EQ(a.selection.indices, b.selection.indices);
+  EXPECT_EQ(a.selection.cutoffs, b.selection.cutoffs);
+  EXPECT_EQ(a.weights, b.weights);
+  EXPECT_EQ(a.weight_sums, b.weight_sums);
+}
+
+TEST(Router, IsItsDefinitionToTheBit) {
+  const std::vector<float> biases = {0.1f, -0.05f, 0.0f, 0.2f, -0.1f, 0.0f, 0.05f, 0.0f, -0.2f};
+  for (const std::size_t top_k : {1u, 3u, 8u, 9u}) {
+    const auto settings = settings_of(9, top_k);
+    const auto logits = drawn_logits(50, 9, top_k);
+    expect_equal(Router<float>(settings).route(logits, biases),
+                 routed_plainly(settings, logits, biases));
+  }
+}
+
+TEST(Router, InPlaceComesOutAsInNewMemoryWhateverWasThere) {
+  for (const ScoreFunction score :
+       {ScoreFunction::sigmoid, ScoreFunction::softmax, ScoreFunction::logit}) {
+    auto settings = settings_of(12, 3);
+    settings.score = score;
+    const Router<float> router(settings);
+    const std::vector<float> biases(12, 0.0f);
+    Routing<float> routing;
+    for (const std::size_t tokens : {40u, 40u, 7u, 60u}) {
+      const auto logits = drawn_logits(tokens, 12, tokens);
+      routing.scores = logits;
+      router.route_in_place(routing, biases);
+      expect_equal(routing, router.route(logits, biases));
+      EXPECT_EQ(routing.finite.size(), tokens);
+    }
+  }
 }
 
 TEST(Router, RenormalisedWeightsSumToTheScale) {

@@ -105,7 +105,9 @@ TEST_F(Run, WritesTheSameBytesAgainAndOnAnyNumberOfThreads) {
 }
 
 TEST_F(Run, WithoutAFileTakesTheQuickstart) {
-  EXPECT_EQ(run_command({"--dry-run"}).json().at("name"), "quickstart");
+  const RunOutcome dry = run_command({"--dry-run"});
+  EXPECT_EQ(dry.json().at("name"), "quickstart");
+  EXPECT_TRUE(dry.err.starts_with("memory: about ")) << dry.err;
 }
 
 TEST_F(Run, HelpFitsTheScreenAndNamesEveryOptionAndExitCode) {

@@ -52,11 +52,32 @@ TEST(MemoryEstimate, CountsWhatEachEstimatorKeeps) {
   s.training.micro_batches = 5;
   s.training.sequences = 7;
   const std::string name = "pending observations of the balancer";
-  EXPECT_EQ(term(s, name), 3u * 32 * 1000 * 8);
+  EXPECT_EQ(term(s, name), 3u * 32 * 1000 * (8 + 2));
   s.balancer.quantile.estimator = QuantileEstimatorKind::exact;
   EXPECT_EQ(term(s, name), 3u * 32 * 2 * 5 * 7 * 64 * 4);
   s.balancer.kind = BalancerKind::none;
   EXPECT_EQ(term(s, name), 0u);
+}
+
+TEST(MemoryEstimate, HoldsFewLayersOfRoutersAloneUnlessASkippedStepIsKept) {
+  Scenario s;
+  s.mode = Mode::router_only;
+  s.model.layers = 92;
+  const std::string name = "pending observations of the balancer";
+  EXPECT_EQ(term(s, name), 8u * 32 * 1000 * (8 + 2));
+  s.training.overflow_steps = {3};
+  EXPECT_EQ(term(s, name), 8u * 32 * 1000 * (8 + 2));
+  s.balancer.quantile.on_skipped_step = SkippedStep::keep;
+  EXPECT_EQ(term(s, name), 92u * 32 * 1000 * (8 + 2));
+}
+
+TEST(MemoryText, SaysHowMuchAndOfWhat) {
+  Scenario s;
+  s.mode = Mode::router_only;
+  s.model.moe.router.routed_experts = 1024;
+  s.model.moe.router.top_k = 1;
+  EXPECT_EQ(memory_text({&s, 1}),
+            "about 13 MiB, most of it for pending observations of the balancer (10 MiB)");
 }
 
 TEST(MemoryCheck, LetsTheDefaultScenarioPass) {
