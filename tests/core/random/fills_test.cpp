@@ -57,6 +57,25 @@ double normal_distribution(double z) {
   return std::erfc(-z / std::sqrt(2.0)) / 2;
 }
 
+// Known answers, of which the uniform values also come from another program for Philox.
+TEST(Fills, HaveTheirKnownBits) {
+  const auto bits = [](Fill fill) {
+    std::vector<std::uint32_t> found;
+    for (const float value : filled(fill, Stream(1), 4)) {
+      found.push_back(std::bit_cast<std::uint32_t>(value));
+    }
+    return found;
+  };
+  EXPECT_EQ(bits(fill_uniform),
+            (std::vector<std::uint32_t>{1063512070, 1063586318, 1058402850, 1060509098}));
+  EXPECT_EQ(bits(fill_normal),
+            (std::vector<std::uint32_t>{1049537107, 1049150758, 1068436482, 1062031811}));
+  EXPECT_EQ(bits(fill_log_normal_of_half),
+            (std::vector<std::uint32_t>{1066607260, 1066551907, 1073585352, 1069491642}));
+  EXPECT_EQ(bits(fill_gumbel),
+            (std::vector<std::uint32_t>{1074379676, 1074562527, 1059072991, 1065996923}));
+}
+
 TEST(Fills, OfUniformValuesAreTheDefinitionToTheBit) {
   const auto values = filled(fill_uniform, Stream(3), 1001);
   const auto from = words(Stream(3), 1001);
