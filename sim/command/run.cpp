@@ -212,8 +212,8 @@ ExitCode run(Arguments arguments, std::ostream& out, std::ostream& err) {
   const ScenarioFile file = read_scenario(options);
   const auto scenarios = expand(file);
   if (options.dry_run) {
-    out << to_json(file).dump(2) << '\n';
-    err << "memory: " << memory_text(scenarios) << '\n';
+    out << to_json(file).dump(2) << std::endl;
+    if (out) err << "memory: " << memory_text(scenarios) << '\n';
     return ExitCode::pass;
   }
   check_memory(scenarios, options.origin());
