@@ -37,7 +37,7 @@ layer, token and expert, and stops there.
 constexpr const char* explanation = R"(
 A recording is one line of JSON (format, version, a fingerprint of the numerics,
 and the complete scenario), and then a frame for each step of each run: digests,
-biases, every choice (1 byte up to 256 experts, 2 up to 65536), and 16 bits of
+biases, every choice (1 byte up to 255 experts, 2 up to 65535), and 16 bits of
 every weight. Frames carry checksums, so that damage is told from divergence.
 A file of tokens that the scenario names is not in it.
 
@@ -130,7 +130,7 @@ Json divergence_json(const Divergence& found, const ScenarioFile& file, const Sc
   put("layer", found.layer);
   put("token", found.token);
   put("expert", found.expert);
-  if (found.recorded_expert) json["recorded_expert"] = *found.recorded_expert;
+  if (found.what == Divergence::What::choice) put("recorded_expert", found.recorded_expert);
   if (found.token) {
     const TokenPlace place = place_of_token(*found.token, scenario);
     json["place"] = {{"rank", place.rank},

@@ -1,5 +1,6 @@
 #include "sim/replay/divergence.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "sim/text/numbers.h"
@@ -14,14 +15,23 @@ bool same_bits(float a, float b) {
   return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
+/// The expert in a slot, if the token has one there.
+std::optional<std::size_t> expert_at(const StepLayers& step, std::size_t layer, std::size_t token,
+                                     std::size_t slot) {
+  if (slot >= step.slots(layer)) return std::nullopt;
+  const std::size_t expert = step.choice(layer, token, slot);
+  return expert == step.experts() ? std::nullopt : std::optional(expert);
+}
+
 Found routing_divergence(const StepLayers& recorded, const StepLayers& replayed, Divergence at) {
   const std::size_t layer = *at.layer;
+  const std::size_t slots = std::max(recorded.slots(layer), replayed.slots(layer));
   for (std::size_t token = 0; token < recorded.tokens(); ++token) {
-    for (std::size_t slot = 0; slot < recorded.top_k(); ++slot) {
-      const std::size_t before = recorded.choice(layer, token, slot);
-      const std::size_t now = replayed.choice(layer, token, slot);
+    for (std::size_t slot = 0; slot < slots; ++slot) {
+      const auto before = expert_at(recorded, layer, token, slot);
+      const auto now = expert_at(replayed, layer, token, slot);
       const bool other_weight =
-          recorded.mark(layer, token, slot) != replayed.mark(layer, token, slot);
+          before && now && recorded.mark(layer, token, slot) != replayed.mark(layer, token, slot);
       if (before == now && !other_weight) continue;
       at.what = before != now ? What::choice : What::weight;
       at.token = token;
@@ -121,7 +131,10 @@ TokenPlace place_of_token(std::size_t token, const Scenario& scenario) {
 }
 
 std::string in_words(const Divergence& d, const Scenario& scenario) {
-  const auto expert = [&] { return "expert " + std::to_string(*d.expert); };
+  const auto named = [](const std::optional<std::size_t>& expert) {
+    return expert ? "expert " + std::to_string(*expert) : std::string("no further expert");
+  };
+  const auto expert = [&] { return named(d.expert); };
   std::string text = "step " + std::to_string(d.step);
   if (d.layer) text += ", layer " + std::to_string(*d.layer);
   if (d.token) {
@@ -132,8 +145,8 @@ std::string in_words(const Divergence& d, const Scenario& scenario) {
   }
   switch (d.what) {
     case What::choice:
-      return text + ": goes to " + expert() + ", and in the recording to expert " +
-             std::to_string(*d.recorded_expert);
+      return text + ": goes to " + expert() + ", and in the recording to " +
+             named(d.recorded_expert);
     case What::weight:
       return text + ": " + expert() + " has another weight than in the recording";
     case What::bias:

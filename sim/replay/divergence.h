@@ -24,8 +24,9 @@ struct Divergence {
   What what = What::order;
   std::size_t run = 0;
   std::size_t step = 0;
+  /// Of a choice: no expert when the token has no more in the replay, where the recording has one.
   std::optional<std::size_t> layer = std::nullopt, token = std::nullopt, expert = std::nullopt;
-  /// Of a choice: the expert that the recording has in this place.
+  /// Of a choice: the expert that the recording has in this place, if it has one.
   std::optional<std::size_t> recorded_expert = std::nullopt;
   /// Of a bias: the values of the replay and of the recording.
   std::optional<float> value = std::nullopt, recorded_value = std::nullopt;

@@ -48,16 +48,29 @@ std::optional<Frame> decode(std::string_view bytes) {
                .layers = std::string(bytes.substr(head_bytes + digest_characters))};
 }
 
-StepLayers::StepLayers(const Scenario& scenario, std::string_view bytes) noexcept
+StepLayers::StepLayers(const Scenario& scenario, std::string_view bytes)
     : bytes_(bytes),
       layers_(scenario.model.layers),
       experts_(scenario.model.moe.router.routed_experts),
       tokens_(scenario.training.ranks * scenario.training.micro_batches *
-              scenario.training.sequences * scenario.tokens.sequence_length),
-      top_k_(scenario.model.moe.router.top_k) {}
+              scenario.training.sequences * scenario.tokens.sequence_length) {
+  const std::size_t head = digest_characters + sizeof(std::uint32_t);
+  const std::size_t slot_bytes = tokens_ * (choice_bytes(experts_) + sizeof(std::uint16_t));
+  std::size_t begin = 0;
+  for (std::size_t layer = 0; layer < layers_; ++layer) {
+    if (bytes.size() - begin < head) return;
+    const auto slots = value_at<std::uint32_t>(bytes, begin + digest_characters);
+    if (slots > experts_) return;
+    const std::size_t length = head + experts_ * sizeof(float) + slots * slot_bytes;
+    if (bytes.size() - begin < length) return;
+    at_.push_back({.begin = begin, .bytes = length, .slots = slots});
+    begin += length;
+  }
+  fits_ = begin == bytes.size();
+}
 
 std::size_t StepLayers::choice_bytes(std::size_t experts) {
-  return experts <= 256 ? 1 : experts <= 65536 ? 2 : 4;
+  return experts < 256 ? 1 : experts < 65536 ? 2 : 4;
 }
 
 std::uint16_t StepLayers::mark(float weight) {
@@ -65,42 +78,36 @@ std::uint16_t StepLayers::mark(float weight) {
   return static_cast<std::uint16_t>((bits >> 16) ^ (bits & 0xFFFFu));
 }
 
-std::size_t StepLayers::layer_bytes() const {
-  return digest_characters + experts_ * sizeof(float) +
-         tokens_ * top_k_ * (choice_bytes(experts_) + sizeof(std::uint16_t));
-}
-
 std::size_t StepLayers::choices_at(std::size_t layer) const {
-  return layer * layer_bytes() + digest_characters + experts_ * sizeof(float);
+  return at_[layer].begin + digest_characters + sizeof(std::uint32_t) + experts_ * sizeof(float);
 }
 
 std::size_t StepLayers::marks_at(std::size_t layer) const {
-  return choices_at(layer) + tokens_ * top_k_ * choice_bytes(experts_);
+  return choices_at(layer) + tokens_ * slots(layer) * choice_bytes(experts_);
 }
 
 std::string_view StepLayers::whole(std::size_t layer) const {
-  return bytes_.substr(layer * layer_bytes(), layer_bytes());
+  return bytes_.substr(at_[layer].begin, at_[layer].bytes);
 }
 
 std::string_view StepLayers::digest(std::size_t layer) const {
-  return bytes_.substr(layer * layer_bytes(), digest_characters);
+  return bytes_.substr(at_[layer].begin, digest_characters);
 }
 
 float StepLayers::bias(std::size_t layer, std::size_t expert) const {
-  return value_at<float>(bytes_,
-                         layer * layer_bytes() + digest_characters + expert * sizeof(float));
+  return value_at<float>(bytes_, choices_at(layer) - (experts_ - expert) * sizeof(float));
 }
 
 std::uint32_t StepLayers::choice(std::size_t layer, std::size_t token, std::size_t slot) const {
-  const std::size_t width = choice_bytes(experts_);
+  const std::size_t width = choice_bytes(experts_), place = token * slots(layer) + slot;
   std::uint32_t value = 0;
-  std::memcpy(&value, bytes_.data() + choices_at(layer) + (token * top_k_ + slot) * width, width);
+  std::memcpy(&value, bytes_.data() + choices_at(layer) + place * width, width);
   return value;
 }
 
 std::uint16_t StepLayers::mark(std::size_t layer, std::size_t token, std::size_t slot) const {
-  return value_at<std::uint16_t>(bytes_,
-                                 marks_at(layer) + (token * top_k_ + slot) * sizeof(std::uint16_t));
+  const std::size_t place = token * slots(layer) + slot;
+  return value_at<std::uint16_t>(bytes_, marks_at(layer) + place * sizeof(std::uint16_t));
 }
 
 }  // namespace ballast::sim

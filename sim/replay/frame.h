@@ -34,41 +34,51 @@ std::optional<Frame> decode(std::string_view bytes);
 /// What a step's frame holds of each layer, one after the other:
 ///
 ///     digest   32 characters, of choices, weights, loads and biases
+///     slots    4 bytes: top_k, or where experts choose the most experts a token of the step has
 ///     biases   fp32 `[experts]`, after the step
-///     choices  expert ids `[tokens, top_k]`, in 1 byte up to 256 experts, in 2 up to 65536, else 4
-///     marks    16 bits of each weight `[tokens, top_k]`: its two halves, one XOR the other, so
+///     choices  expert ids `[tokens, slots]`, in 1 byte up to 255 experts, in 2 up to 65535, else
+///     4;
+///              the number of experts stands for none
+///     marks    16 bits of each weight `[tokens, slots]`: its two halves, one XOR the other, so
 ///     that
 ///              a weight that is one unit in the last place off has another mark
 ///
 /// Tokens are those of the global batch: rank by rank, micro-batch by micro-batch.
 class StepLayers {
  public:
-  StepLayers(const Scenario& scenario, std::string_view bytes) noexcept;
+  StepLayers(const Scenario& scenario, std::string_view bytes);
 
   /// Bytes of a choice for this many experts.
   static std::size_t choice_bytes(std::size_t experts);
   static std::uint16_t mark(float weight);
 
-  /// Whether the bytes are as many as the scenario's steps have.
-  bool fits() const { return bytes_.size() == layers() * layer_bytes(); }
+  /// Whether the bytes are as many as the scenario's steps have; only then anything else can be
+  /// asked for.
+  bool fits() const { return fits_; }
   std::size_t layers() const { return layers_; }
   std::size_t experts() const { return experts_; }
   std::size_t tokens() const { return tokens_; }
-  std::size_t top_k() const { return top_k_; }
+  std::size_t slots(std::size_t layer) const { return at_[layer].slots; }
 
   std::string_view whole(std::size_t layer) const;
   std::string_view digest(std::size_t layer) const;
   float bias(std::size_t layer, std::size_t expert) const;
+  /// experts() where the token has no expert in this slot.
   std::uint32_t choice(std::size_t layer, std::size_t token, std::size_t slot) const;
   std::uint16_t mark(std::size_t layer, std::size_t token, std::size_t slot) const;
 
  private:
-  std::size_t layer_bytes() const;
+  /// Where a layer stands.
+  struct Layer {
+    std::size_t begin = 0, bytes = 0, slots = 0;
+  };
   std::size_t choices_at(std::size_t layer) const;
   std::size_t marks_at(std::size_t layer) const;
 
   std::string_view bytes_;
-  std::size_t layers_, experts_, tokens_, top_k_;
+  std::size_t layers_, experts_, tokens_;
+  std::vector<Layer> at_;
+  bool fits_ = false;
 };
 
 inline constexpr std::size_t digest_characters = 32;

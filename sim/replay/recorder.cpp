@@ -1,22 +1,56 @@
 #include "sim/replay/recorder.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "core/assignment/chosen_experts.h"
 #include "sim/digest.h"
 
 namespace ballast::sim {
+namespace {
+
+/// Rows of `before` values as rows of `after`, which are more, with `none` behind.
+template <class T>
+std::vector<T> widened(const std::vector<T>& rows, std::size_t before, std::size_t after, T none) {
+  std::vector<T> wide;
+  for (std::size_t i = 0; i < rows.size(); i += before) {
+    const auto row = rows.begin() + static_cast<std::ptrdiff_t>(i);
+    wide.insert(wide.end(), row, row + static_cast<std::ptrdiff_t>(before));
+    wide.insert(wide.end(), after - before, none);
+  }
+  return wide;
+}
+
+/// Adds rows of `width` values to rows of `slots`, which are at least as many.
+template <class T>
+void append(std::vector<T>& rows, std::size_t slots, std::span<const T> more, std::size_t width,
+            T none) {
+  const std::vector<T> own(more.begin(), more.end());
+  const auto wide = width == slots ? own : widened(own, width, slots, none);
+  rows.insert(rows.end(), wide.begin(), wide.end());
+}
+
+}  // namespace
 
 RunRecorder::RunRecorder(const Scenario& scenario, std::uint32_t run)
     : run_(run),
-      choice_bytes_(StepLayers::choice_bytes(scenario.model.moe.router.routed_experts)),
+      experts_(scenario.model.moe.router.routed_experts),
       layers_(scenario.model.layers) {}
 
 void RunRecorder::routed(std::size_t layer, MatrixView<const std::int32_t> choices,
                          MatrixView<const float> weights) {
   Layer& here = layers_[layer];
-  here.choices.insert(here.choices.end(), choices.values().begin(), choices.values().end());
-  here.weights.insert(here.weights.end(), weights.values().begin(), weights.values().end());
+  const std::size_t width = choices.cols(), before = here.slots;
+  if (width > before) {
+    here.slots = width;
+    if (before > 0) {
+      here.choices = widened(here.choices, before, width, no_expert);
+      here.weights = widened(here.weights, before, width, 0.0f);
+    }
+  }
+  append(here.choices, here.slots, choices.values(), width, no_expert);
+  append(here.weights, here.slots, weights.values(), width, 0.0f);
 }
 
 void RunRecorder::updated(std::size_t layer, std::span<const float> biases) {
@@ -30,10 +64,14 @@ std::string RunRecorder::bytes_of(const Layer& layer, std::span<const std::int64
   digest.add(loads);
   digest.add(std::span<const float>(layer.biases));
   std::string bytes = digest.hex();
+  const auto slots = static_cast<std::uint32_t>(layer.slots);
+  bytes.append(reinterpret_cast<const char*>(&slots), sizeof slots);
   bytes.append(reinterpret_cast<const char*>(layer.biases.data()),
                layer.biases.size() * sizeof(float));
-  for (const std::int32_t choice : layer.choices) {
-    bytes.append(reinterpret_cast<const char*>(&choice), choice_bytes_);
+  const std::size_t width = StepLayers::choice_bytes(experts_);
+  for (const std::int32_t expert : layer.choices) {
+    const auto choice = static_cast<std::uint32_t>(expert == no_expert ? experts_ : expert);
+    bytes.append(reinterpret_cast<const char*>(&choice), width);
   }
   for (const float weight : layer.weights) {
     const std::uint16_t mark = StepLayers::mark(weight);
@@ -50,6 +88,7 @@ void RunRecorder::stepped(const StepRecord& record) {
               .layers = {}};
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     frame.layers += bytes_of(layers_[layer], record.loads[layer]);
+    layers_[layer].slots = 0;
     layers_[layer].choices.clear();
     layers_[layer].weights.clear();
   }

@@ -29,7 +29,8 @@ class RunRecorder final : public RunObserver {
  private:
   /// Of the step under way.
   struct Layer {
-    std::vector<std::int32_t> choices;
+    std::size_t slots = 0;              ///< the most of a micro-batch so far
+    std::vector<std::int32_t> choices;  ///< `[tokens, slots]`
     std::vector<float> weights;
     std::vector<float> biases;
   };
@@ -37,7 +38,7 @@ class RunRecorder final : public RunObserver {
   std::string bytes_of(const Layer& layer, std::span<const std::int64_t> loads) const;
 
   std::uint32_t run_;
-  std::size_t choice_bytes_;
+  std::size_t experts_;
   std::vector<Layer> layers_;
   std::vector<Frame> frames_;
 };

@@ -11,14 +11,14 @@
 
 /// A recording of a scenario's runs: one line of JSON, then frames (see frame.h) to the end.
 ///
-///     {"ballast_recording": 1, "version": "...", "numerics": "...", "scenario": {...}}
+///     {"ballast_recording": 2, "version": "...", "numerics": "...", "scenario": {...}}
 ///
 /// `scenario` is resolved, `numerics` is `numerics_fingerprint`. A step has a frame for each run,
 /// which holds every choice, 16 bits of every weight, the biases, and digests: 3 bytes an
-/// assignment up to 256 experts, 4 up to 65536. Evaluations and the ends of the runs have one each.
+/// assignment up to 255 experts, 4 up to 65535. Evaluations and the ends of the runs have one each.
 namespace ballast::sim {
 
-inline constexpr int recording_format = 1;
+inline constexpr int recording_format = 2;  ///< 1 held the first top_k choices only
 
 /// Writes a recording, which appears whole or not at all. Errors: those of NewFile.
 class RecordingWriter {

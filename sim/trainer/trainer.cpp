@@ -89,18 +89,6 @@ ForwardBackwardOutput make_output(const TokenBatch& batch, const std::vector<flo
   return output;
 }
 
-/// `[tokens, slots]`, whatever number a rule of assignment gave: the first ones, filled up with `none`.
-template <class T>
-Matrix<T> first_slots(const Matrix<T>& all, std::size_t slots, T none) {
-  if (all.cols() == slots) return all;
-  Matrix<T> first(all.rows(), slots, none);
-  for (std::size_t t = 0; t < all.rows(); ++t) {
-    const auto row = all.row(t);
-    std::ranges::copy(row.first(std::min(slots, row.size())), first.row(t).begin());
-  }
-  return first;
-}
-
 /// Assignments of valid tokens that have no place for want of capacity.
 std::int64_t dropped_assignments(const Routing<float>& routing, std::span<const std::uint8_t> valid) {
   if (routing.kept.rows() == 0) return 0;
@@ -204,9 +192,8 @@ Loads Trainer::loads_of(const TokenBatch& batch) {
 void Trainer::show_routing() {
   if (observer_ == nullptr) return;
   for (std::size_t layer = 0; layer < model_.layers(); ++layer) {
-    const auto& moe = model_.moe(layer);
-    observer_->routed(layer, first_slots(moe.routing().selection.indices, moe.top_k(), no_expert),
-                      first_slots(moe.routing().weights, moe.top_k(), 0.0f));
+    const auto& routing = model_.moe(layer).routing();
+    observer_->routed(layer, routing.selection.indices, routing.weights);
   }
 }
 

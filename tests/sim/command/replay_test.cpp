@@ -78,7 +78,7 @@ TEST_F(Replay, NamesStepLayerTokenAndExpertOfTheFirstDifference) {
   // Frame 0 is the evaluation of the initial model, frame 2 the second step.
   change(2, [](Frame& frame) {
     const std::size_t layer = frame.layers.size() / 2;
-    char& choice = frame.layers[layer + 32 + 6 * 4 + 5 * 2];
+    char& choice = frame.layers[layer + 32 + 4 + 6 * 4 + 5 * 2];
     choice = static_cast<char>((choice + 1) % 6);
   });
   const RunOutcome outcome = replay_outcome({path("b.recording"), "--json"});

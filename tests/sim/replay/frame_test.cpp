@@ -79,6 +79,36 @@ TEST(Frame, HoldsTheChoicesMarksAndBiasesOfItsStep) {
   EXPECT_EQ(steps, 12u);
 }
 
+/// Where experts choose, or tokens go to all above a threshold, a token has none to all experts.
+TEST(Frame, HoldsEveryChoiceOfTokensWithAnyNumberOfExperts) {
+  for (const auto kind : {BalancerKind::expert_choice, BalancerKind::threshold}) {
+    for (const Mode mode : {Mode::train, Mode::router_only}) {
+      Scenario scenario = eventful();
+      scenario.mode = mode;
+      scenario.balancer.kind = kind;
+      const auto run = test::simulated(scenario);
+      std::size_t most = 0;
+      for (const Frame& frame : frames_of(scenario)) {
+        if (frame.kind != Frame::Kind::step) continue;
+        const StepLayers layers(scenario, frame.layers);
+        ASSERT_TRUE(layers.fits());
+        Loads loads(2, std::vector<std::int64_t>(6, 0));
+        for (std::size_t layer = 0; layer < 2; ++layer) {
+          most = std::max(most, layers.slots(layer));
+          for (std::size_t token = 0; token < layers.tokens(); ++token) {
+            for (std::size_t slot = 0; slot < layers.slots(layer); ++slot) {
+              const std::size_t expert = layers.choice(layer, token, slot);
+              if (expert != layers.experts()) ++loads[layer].at(expert);
+            }
+          }
+        }
+        EXPECT_EQ(loads, run->steps()[frame.step - 1].loads);
+      }
+      EXPECT_GT(most, scenario.model.moe.router.top_k);
+    }
+  }
+}
+
 TEST(Frame, RestartsAndThreadsChangeNone) {
   Scenario scenario = eventful();
   const auto frames = frames_of(scenario);
@@ -89,10 +119,10 @@ TEST(Frame, RestartsAndThreadsChangeNone) {
 
 TEST(StepLayers, ChoicesTakeAsManyBytesAsTheExpertsNeed) {
   EXPECT_EQ(StepLayers::choice_bytes(1), 1u);
-  EXPECT_EQ(StepLayers::choice_bytes(256), 1u);
-  EXPECT_EQ(StepLayers::choice_bytes(257), 2u);
-  EXPECT_EQ(StepLayers::choice_bytes(65536), 2u);
-  EXPECT_EQ(StepLayers::choice_bytes(65537), 4u);
+  EXPECT_EQ(StepLayers::choice_bytes(255), 1u);
+  EXPECT_EQ(StepLayers::choice_bytes(256), 2u) << "one more number says that there is none";
+  EXPECT_EQ(StepLayers::choice_bytes(65535), 2u);
+  EXPECT_EQ(StepLayers::choice_bytes(65536), 4u);
 }
 
 TEST(StepLayers, AWeightThatIsOneUnitOffHasAnotherMark) {
@@ -100,6 +130,9 @@ TEST(StepLayers, AWeightThatIsOneUnitOffHasAnotherMark) {
     EXPECT_NE(StepLayers::mark(weight), StepLayers::mark(std::nextafter(weight, 8.0f))) << weight;
   }
 }
+
+/// Bytes of a layer before its choices: digest, slots, and the biases of 6 experts.
+constexpr std::size_t head = 32 + 4 + 6 * 4;
 
 /// The frame of a step of `scenario`, with the bytes of one value changed.
 struct Changed {
@@ -123,7 +156,7 @@ TEST(Divergence, EqualFramesHaveNone) {
 TEST(Divergence, NamesTheTokenAndBothExpertsOfAnotherChoice) {
   Changed changed(3);
   const std::size_t token = 77, slot = 1;
-  const std::size_t choices = changed.layer_bytes() + 32 + 6 * 4;  // of layer 1
+  const std::size_t choices = changed.layer_bytes() + head;  // of layer 1
   char& choice = changed.after.layers[choices + token * 2 + slot];
   const auto was = static_cast<std::size_t>(choice);
   choice = static_cast<char>((was + 1) % 6);
@@ -143,10 +176,44 @@ TEST(Divergence, NamesTheTokenAndBothExpertsOfAnotherChoice) {
                 std::to_string(was));
 }
 
+TEST(Divergence, NamesAChoiceBeyondTheFirstTopKAndOneThatIsNotThere) {
+  Scenario scenario = eventful();
+  scenario.balancer.kind = BalancerKind::expert_choice;
+  const auto frames = frames_of(scenario);
+  const Frame& recorded = frames[1];
+  const StepLayers layers(scenario, recorded.layers);
+  const std::size_t slots = layers.slots(0);
+  std::size_t token = 0;
+  while (layers.choice(0, token, 2) == layers.experts()) ++token;
+  Frame replayed = recorded;
+  char& choice = replayed.layers[head + token * slots + 2];
+  const auto was = static_cast<std::size_t>(choice);
+  choice = 6;
+  auto found = divergence(recorded, replayed, scenario);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->what, Divergence::What::choice);
+  EXPECT_EQ(found->token, token);
+  EXPECT_EQ(found->expert, std::nullopt);
+  EXPECT_EQ(found->recorded_expert, was);
+  EXPECT_NE(in_words(*found, scenario).find("goes to no further expert, and in the recording to "),
+            std::string::npos);
+  found = divergence(replayed, recorded, scenario);
+  EXPECT_EQ(found->expert, was);
+  EXPECT_EQ(found->recorded_expert, std::nullopt);
+}
+
+TEST(Divergence, StepsOfOtherLengthsDifferAsAWhole) {
+  Changed changed(3);
+  changed.after.layers.pop_back();
+  EXPECT_EQ(changed.found()->what, Divergence::What::step);
+  changed.after.layers[32] = 99;  // more slots than experts
+  EXPECT_EQ(changed.found()->what, Divergence::What::step);
+}
+
 TEST(Divergence, NamesTheExpertOfAnotherWeight) {
   Changed changed(3);
   const std::size_t token = 100, slot = 1;
-  const std::size_t marks = 32 + 6 * 4 + 128 * 2;
+  const std::size_t marks = head + 128 * 2;
   changed.after.layers[marks + (token * 2 + slot) * 2] ^= 1;
   const auto found = changed.found();
   ASSERT_TRUE(found);
@@ -159,14 +226,14 @@ TEST(Divergence, NamesTheExpertOfAnotherWeight) {
 
 TEST(Divergence, NamesTheExpertOfAnotherBiasUnlessATokenDiffersToo) {
   Changed changed(3);
-  changed.after.layers[32 + 4 * 4] ^= 1;  // layer 0, expert 4
+  changed.after.layers[head - 6 * 4 + 4 * 4] ^= 1;  // layer 0, expert 4
   auto found = changed.found();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->what, Divergence::What::bias);
   EXPECT_EQ(found->layer, 0u);
   EXPECT_EQ(found->expert, 4u);
   EXPECT_FALSE(found->token);
-  const std::size_t choices = changed.layer_bytes() + 32 + 6 * 4;
+  const std::size_t choices = changed.layer_bytes() + head;
   changed.after.layers[choices] ^= 1;  // layer 1, token 0: came before the update
   found = changed.found();
   EXPECT_EQ(found->what, Divergence::What::choice);
