@@ -7,45 +7,13 @@
 #include "core/arithmetic/functions.h"
 #include "core/random/distributions.h"
 #include "sim/scenario/fields.h"
+#include "sim/sweep/sweep_fields.h"
 #include "sim/text/numbers.h"
 
 namespace ballast::sim {
 namespace {
 
 constexpr std::size_t most_values = 100'000;
-
-struct AxisHeading {
-  std::string name;
-  std::string field;
-};
-
-const std::vector<Field<AxisHeading>>& heading_fields() {
-  static const std::vector<Field<AxisHeading>> fields = {
-      bind_field<AxisHeading>(
-          "name", [](auto& h) -> auto& { return h.name; }, TextType{TextForm::not_empty},
-          "What its column is called."),
-      bind_field<AxisHeading>(
-          "field", [](auto& h) -> auto& { return h.field; }, TextType{TextForm::not_empty},
-          "The path of the field it sets."),
-  };
-  return fields;
-}
-
-const std::vector<Field<AxisRange>>& range_fields() {
-  static const std::vector<Field<AxisRange>> fields = {
-      bind_field<AxisRange>(
-          "from", [](auto& r) -> auto& { return r.from; }, NumberType{}, "The first value."),
-      bind_field<AxisRange>(
-          "to", [](auto& r) -> auto& { return r.to; }, NumberType{}, "The last value."),
-      bind_field<AxisRange>(
-          "points", [](auto& r) -> auto& { return r.points; },
-          IntegerType{.at_least = 2, .at_most = most_values}, "How many values there are."),
-      bind_field<AxisRange>(
-          "step", [](auto& r) -> auto& { return r.step; }, NumberType{.above = 0.0},
-          "From one value to the next."),
-  };
-  return fields;
-}
 
 [[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& why,
                          const std::string& right) {
@@ -153,14 +121,8 @@ void Axis::read_list(const Json& list, const Place& at) {
 }
 
 void Axis::add_group(const Json& entry, const Place& at) {
-  struct Group {
-    std::string label;
-  };
-  static const std::vector<Field<Group>> fields = {bind_field<Group>(
-      "label", [](auto& g) -> auto& { return g.label; }, TextType{TextForm::not_empty},
-      "What the value is called.")};
-  const Givens givens = flatten(entry, at, paths_of(fields), {"set"});
-  const Group group = read_fields(fields, givens);
+  const Givens givens = flatten(entry, at, paths_of(group_fields()), {"set"});
+  const AxisGroup group = read_fields(group_fields(), givens);
   const auto set = entry.find("set");
   if (group.label.empty() || set == entry.end() || !set->is_object()) {
     refuse("bad value of axis '" + name_ + "'", at.text(),

@@ -10,51 +10,13 @@
 #include "sim/scenario/fields.h"
 #include "sim/scenario/givens.h"
 #include "sim/sweep/columns.h"
+#include "sim/sweep/sweep_fields.h"
 
 namespace ballast::sim {
-
-template <>
-inline constexpr std::array<std::string_view, 3> words_of<SweepMode> = {"grid", "zip", "random"};
 
 namespace {
 
 constexpr std::size_t max_file_bytes = std::size_t{16} << 20;
-
-struct SweepSettings {
-  std::string name = "unnamed";
-  std::string description;
-  SweepMode mode = SweepMode::grid;
-  std::size_t budget = 100;
-  std::uint64_t sampling_seed = 1;
-  std::size_t seeds = 1;
-};
-
-const std::vector<Field<SweepSettings>>& sweep_fields() {
-  static const std::vector<Field<SweepSettings>> fields = {
-      bind_field<SweepSettings>(
-          "name", [](auto& s) -> auto& { return s.name; }, TextType{TextForm::not_empty},
-          "What the sweep is called."),
-      bind_field<SweepSettings>(
-          "description", [](auto& s) -> auto& { return s.description; }, TextType{},
-          "What it asks."),
-      bind_field<SweepSettings>(
-          "mode", [](auto& s) -> auto& { return s.mode; },
-          "How the values of the axes make points."),
-      bind_field<SweepSettings>(
-          "budget", [](auto& s) -> auto& { return s.budget; },
-          IntegerType{.at_least = 1, .at_most = most_points}, "Points that are drawn.")
-          .when("mode", {"random"}),
-      bind_field<SweepSettings>(
-          "sampling_seed", [](auto& s) -> auto& { return s.sampling_seed; }, IntegerType{},
-          "What the points are drawn from.")
-          .when("mode", {"random"}),
-      bind_field<SweepSettings>(
-          "seeds", [](auto& s) -> auto& { return s.seeds; },
-          IntegerType{.at_least = 1, .at_most = 10'000},
-          "Runs of each point, with the seeds base.seed, base.seed + 1, ..."),
-  };
-  return fields;
-}
 
 [[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& why,
                          const std::string& right) {
