@@ -35,6 +35,40 @@ const std::vector<SizeField>& all_sizes() {
   return sizes;
 }
 
+/// A field that has no effect while another one has one of these values.
+struct Idle {
+  std::string path, by;
+  std::vector<Json> values;
+};
+
+const std::vector<Idle>& all_idle() {
+  static const std::vector<Idle> all = {
+      {"balancer.update", "balancer.kind", {"none"}},
+      {"balancer.on_skipped_step", "balancer.kind", {"none"}},
+      {"balancer.estimator", "balancer.kind", {"none"}},
+      {"balancer.bins", "balancer.kind", {"none"}},
+      {"balancer.bins",
+       "balancer.estimator",
+       {"exact", "microbatch_mean", "chunk_mean", "sequence_mean"}},
+      {"balancer.ema", "balancer.kind", {"none"}},
+      {"balancer.gain", "balancer.kind", {"none"}},
+      {"balancer.stale_updates", "balancer.kind", {"none"}},
+      {"balancer.counted", "balancer.drop", {"none"}},
+      {"model.shared_inner", "model.shared_experts", {0}},
+      {"model.groups.chosen", "model.groups.count", {1}},
+      {"model.groups.score", "model.groups.count", {1}},
+      {"tokens.topic_persistence", "tokens.topics", {1}},
+      {"tokens.burst_length", "tokens.burst_share", {0.0}},
+      {"scores.shift_weight", "scores.shift", {0.0}},
+      {"scores.aligned_expert", "scores.aligned_share", {0.0}},
+      {"scores.aligned_by", "scores.aligned_share", {0.0}},
+      {"training.evaluate_sequences", "training.evaluate_every", {0}},
+      {"training.checkpoint_every", "training.restart_after", {Json::array()}},
+      {"training.log_every", "diagnostics", {false}},
+  };
+  return all;
+}
+
 const Field<Scenario>& field_of(const std::string& path) {
   return *find_field(scenario_fields(), path);
 }
@@ -43,6 +77,23 @@ const Field<Scenario>& field_of(const std::string& path) {
 bool is_in_force(const Scenario& scenario, const Field<Scenario>& field) {
   const Givens words = all_words(scenario_fields(), scenario);
   return broken_condition(scenario_fields(), field, words) == nullptr;
+}
+
+bool is_scheduled(const Scenario& scenario, const std::string& path) {
+  return std::ranges::any_of(scenario.schedule,
+                             [&](const ScheduleEntry& entry) { return entry.set.contains(path); });
+}
+
+bool is_idle(const Scenario& scenario, const std::string& path) {
+  return std::ranges::any_of(all_idle(), [&](const Idle& idle) {
+    if (idle.path != path || is_scheduled(scenario, idle.by)) return false;
+    return std::ranges::find(idle.values, field_of(idle.by).get(scenario)) != idle.values.end();
+  });
+}
+
+/// Whether a change of the field can change the run.
+bool has_effect(const Scenario& scenario, const Field<Scenario>& field) {
+  return is_in_force(scenario, field) && !is_idle(scenario, field.path);
 }
 
 Scenario with_value(Scenario scenario, const std::string& path, const Json& value) {
@@ -105,13 +156,14 @@ bool is_heading(const std::string& path) {
   return path == "name" || path == "description" || path == "seed";
 }
 
-/// What balances is part of why a scenario fails: another balancer that fails as well is another case.
+/// What balances is part of why a scenario fails: another balancer that fails as well is another
+/// case.
 bool is_cause(const std::string& path) {
   return path == "balancer.kind" || path == "balancer.estimator";
 }
 
-/// Whether tokens still differ enough to tell experts apart. Where they are all alike any router sends
-/// them to the same experts, whatever balances them.
+/// Whether tokens still differ enough to tell experts apart. Where they are all alike any router
+/// sends them to the same experts, whatever balances them.
 bool has_varied_tokens(const Scenario& smaller, const Scenario& original) {
   const std::size_t wanted = 2 * smaller.model.moe.router.routed_experts;
   return smaller.tokens.vocabulary >= std::min(wanted, original.tokens.vocabulary);
@@ -126,7 +178,7 @@ bool is_size(const std::string& path) {
 std::vector<SizeField> size_fields(const Scenario& scenario) {
   std::vector<SizeField> sizes;
   for (const SizeField& size : all_sizes()) {
-    if (is_in_force(scenario, field_of(size.path))) sizes.push_back(size);
+    if (has_effect(scenario, field_of(size.path))) sizes.push_back(size);
   }
   return sizes;
 }
@@ -146,7 +198,9 @@ std::vector<Simplification> simplifications(const Scenario& scenario) {
     all.push_back({path, from, to, with_value(scenario, path, to)});
   };
   for (const auto& field : scenario_fields()) {
-    if (is_heading(field.path) || is_cause(field.path) || is_size(field.path) || !is_in_force(scenario, field)) continue;
+    if (is_heading(field.path) || is_cause(field.path) || is_size(field.path) ||
+        !has_effect(scenario, field))
+      continue;
     const Json now = field.get(scenario), simplest = field.get(Scenario{});
     if (now == simplest || simplest.is_null() || problem(simplest, field.type)) continue;
     add(field.path, now, simplest);
@@ -154,6 +208,16 @@ std::vector<Simplification> simplifications(const Scenario& scenario) {
     for (const Json& shorter : lists_without_one(now)) add(field.path, now, shorter);
   }
   return all;
+}
+
+Scenario without_idle_fields(const Scenario& scenario) {
+  Scenario settled = scenario;
+  for (const auto& field : scenario_fields()) {
+    if (!is_idle(scenario, field.path) || is_scheduled(scenario, field.path)) continue;
+    const Json initial = field.get(Scenario{});
+    if (!initial.is_null()) field.assign(settled, initial);
+  }
+  return settled;
 }
 
 bool is_sound(const Scenario& smaller, const Scenario& original) {

@@ -14,7 +14,7 @@ class Shrinker {
   Shrinker(const Aim& aim, std::size_t budget, std::size_t threads,
            const std::function<void(const Attempt&)>& tell)
       : aim_(aim), budget_(budget), threads_(threads), tell_(tell) {
-    result_.scenario = aim.scenario;
+    result_.scenario = without_idle_fields(aim.scenario);
   }
 
   Shrunk run() {
@@ -44,7 +44,7 @@ class Shrinker {
   bool attempt(const std::string& path, const Json& from, const Json& to, Scenario smaller) {
     if (spent() || !is_sound(smaller, aim_.scenario)) return false;
     Attempt made{.path = path, .from = from, .to = to, .kept = shows_target(smaller)};
-    if (made.kept) result_.scenario = std::move(smaller);
+    if (made.kept) result_.scenario = without_idle_fields(smaller);
     tell_(made);
     result_.attempts.push_back(std::move(made));
     return result_.attempts.back().kept;

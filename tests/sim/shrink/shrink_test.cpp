@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/scenario/contradictions.h"
 #include "sim/scenario/fields.h"
 #include "sim/scenario/scenario_file.h"
+#include "sim/scenario/work.h"
 #include "sim/shrink/reductions.h"
 #include "tests/sim/support/small_scenario.h"
+#include "tests/support/paths.h"
 
 namespace ballast::sim {
 namespace {
@@ -137,6 +141,82 @@ TEST(Reductions, SizesThatMeanNothingBesideOtherFieldsAreLeftAlone) {
   Scenario scenario = test::small_scenario();
   scenario.tokens.source = TokenSourceKind::constant;
   for (const SizeField& size : size_fields(scenario)) EXPECT_NE(size.path, "tokens.topics");
+}
+
+TEST(Reductions, FieldsWithoutEffectAreNotTried) {
+  Scenario scenario = test::small_scenario();
+  scenario.balancer.kind = BalancerKind::none;
+  scenario.balancer.quantile.gain = 0.5;
+  scenario.tokens.burst_length = 5;
+  const auto is_tried = [&](const std::string& path) {
+    const auto sizes = size_fields(scenario);
+    const auto simpler = simplifications(scenario);
+    return std::ranges::find(sizes, path, &SizeField::path) != sizes.end() ||
+           std::ranges::find(simpler, path, &Simplification::path) != simpler.end();
+  };
+  for (const char* path :
+       {"balancer.bins", "balancer.gain", "tokens.burst_length", "training.evaluate_sequences"}) {
+    EXPECT_FALSE(is_tried(path)) << path;
+  }
+  scenario.balancer.kind = BalancerKind::quantile;
+  scenario.tokens.burst_share = 0.5;
+  scenario.training.evaluate_every = 4;
+  for (const char* path :
+       {"balancer.bins", "balancer.gain", "tokens.burst_length", "training.evaluate_sequences"}) {
+    EXPECT_TRUE(is_tried(path)) << path;
+  }
+  scenario.balancer.quantile.estimator = QuantileEstimatorKind::exact;
+  EXPECT_FALSE(is_tried("balancer.bins"));
+}
+
+/// What is called without effect has none.
+TEST(Reductions, ARunWithoutItsIdleFieldsIsTheSame) {
+  Scenario busy = test::small_scenario();
+  busy.balancer.quantile = {.bins = 77, .gain = 0.5, .stale_updates = 2};
+  busy.balancer.quantile.update = UpdateCadence::forward;
+  busy.balancer.quantile.on_skipped_step = SkippedStep::keep;
+  busy.tokens.burst_length = 5;
+  busy.tokens.topic_persistence = 0.3;
+  busy.model.moe.shared_inner = 9;
+  busy.training.evaluate_sequences = 3;
+  busy.training.checkpoint_every = 3;
+  busy.training.overflow_steps = {3};
+  const auto expect_same = [](const Scenario& scenario, std::size_t changed) {
+    const Scenario settled = without_idle_fields(scenario);
+    std::size_t fields = 0;
+    for (const auto& field : scenario_fields())
+      fields += field.get(scenario) != field.get(settled) ? 1 : 0;
+    EXPECT_EQ(fields, changed);
+    EXPECT_EQ(test::simulated(settled)->digest(), test::simulated(scenario)->digest());
+  };
+  expect_same(busy, 3);  // burst_length, evaluate_sequences, checkpoint_every
+  busy.model.moe.shared_experts = 0;
+  busy.tokens.topics = 1;
+  busy.balancer.kind = BalancerKind::none;
+  expect_same(busy, 10);  // those, shared_inner, topic_persistence, and five of the balancer
+  busy.mode = Mode::router_only;
+  busy.scores.aligned_expert = 3;
+  busy.scores.aligned_by = 2.0;
+  busy.scores.shift_weight = 0.5;
+  expect_same(busy, 13);
+}
+
+/// The collapse of top-1 without balancing, that real training shows, in a fraction of a second.
+TEST(Shrink, TheTop1CollapseBecomesARunOfWellUnderASecondThatStillCollapses) {
+  Scenario collapse;
+  for (const Variant& variant :
+       load_scenario(ballast::test::source_dir() + "/scenarios/collapse/collapse-emerges.json")
+           .variants) {
+    if (variant.name == "none-1") collapse = variant.scenario;
+  }
+  ASSERT_EQ(collapse.model.moe.router.top_k, 1u);
+  const Aim aim = aim_of(collapse, Keep::pass);
+  // The first things that are tried save most; 300 take minutes.
+  const Shrunk shrunk = shrink(aim, 12, 1, silent);
+  EXPECT_TRUE(shows(*test::simulated(shrunk.scenario), aim.target));
+  // Its work says how long it runs: that of the whole one, 10^10, takes about a second.
+  EXPECT_LT(estimate_work(shrunk.scenario), 0.1 * estimate_work(collapse));
+  EXPECT_LT(estimate_work(shrunk.scenario), 1e9);
 }
 
 TEST(Reductions, TooFewTokensForTheExpertsAreNoSmallerCase) {
