@@ -3,6 +3,9 @@
 #include <fcntl.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <random>
 #include <thread>
 
 #include "sim/text/printable.h"
@@ -135,7 +138,55 @@ TEST_F(SweepCommand, DropsEverythingFromADamagedLineOn) {
   EXPECT_EQ(files_of("out"), whole);
 }
 
-/// Sweeps in a process of its own, killed again and again, end as one that ran through.
+/// How many moments a sweep is killed at; more, and a longer sweep, by BALLAST_KILLS.
+int kills() {
+  const char* given = std::getenv("BALLAST_KILLS");
+  return given == nullptr ? 8 : std::stoi(given);
+}
+
+/// Whatever moment a sweep is killed at, going on ends with the bytes of one that ran through.
+TEST_F(SweepCommand, KilledAtARandomMomentItGoesOnToTheSameBytes) {
+  using Clock = std::chrono::steady_clock;
+  json file = small();
+  file["seeds"] = 12;
+  write("killed.json", file.dump());
+  const auto sweep_process = [&](const std::string& directory,
+                                 std::optional<Clock::duration> kill_after) {
+    const pid_t child = fork();
+    if (child == 0) {
+      dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+      execl(test::command_file().c_str(), "ballast", "sweep", path("killed.json").c_str(), "--out",
+            path(directory).c_str(), "--json", nullptr);
+      _exit(127);
+    }
+    if (kill_after) {
+      std::this_thread::sleep_for(*kill_after);
+      kill(child, SIGKILL);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return status;
+  };
+  const auto start = Clock::now();
+  ASSERT_EQ(sweep_process("whole", std::nullopt), 0);
+  const auto whole_time = Clock::now() - start;
+  const auto whole = files_of("whole");
+  std::mt19937 random(1);
+  int killed = 0, with_results = 0;
+  for (int moment = 0; moment < kills(); ++moment) {
+    std::filesystem::remove_all(root_ / "out");
+    const auto after = whole_time * static_cast<int>(random() % 1000) / 1000;
+    killed += WIFSIGNALED(sweep_process("out", after)) ? 1 : 0;
+    if (std::filesystem::exists(root_ / "out/results.jsonl"))
+      with_results += read("out/results.jsonl").empty() ? 0 : 1;
+    ASSERT_EQ(sweep_process("out", std::nullopt), 0);
+    EXPECT_EQ(files_of("out"), whole) << "killed at moment " << moment;
+  }
+  EXPECT_GT(killed, 0);
+  EXPECT_GT(with_results, 0);
+}
+
+/// Killed again and again, it ends so too.
 TEST_F(SweepCommand, AKilledSweepGoesOnToTheSameBytes) {
   json file = small();
   file["axes"][0]["values"] = {1, 2, 3};
@@ -144,7 +195,7 @@ TEST_F(SweepCommand, AKilledSweepGoesOnToTheSameBytes) {
   ASSERT_EQ(sweep_command({path("killed.json"), "--out", path("whole")}).code, ExitCode::pass);
   const auto whole = files_of("whole");
   int killed = 0;
-  for (int trial = 0; trial < 4; ++trial) {
+  for (int trial = 0; trial < 2; ++trial) {
     std::filesystem::remove_all(root_ / "out");
     for (int start = 0;; ++start) {
       const pid_t child = fork();
