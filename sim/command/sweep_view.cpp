@@ -35,12 +35,17 @@ std::string short_name(const std::string& axis) {
   return printable(dot == std::string::npos ? axis : axis.substr(dot + 1), 40);
 }
 
+/// The onset of a collapse stands beside its kind.
+bool shown_apart(std::size_t column, std::size_t rank_column) {
+  return column != rank_column && run_columns()[column].name != "collapse_onset";
+}
+
 std::vector<Column> point_columns(const Sweep& sweep, std::size_t rank_column) {
   std::vector<Column> columns;
   for (const std::string& axis : sweep.axes) columns.push_back({short_name(axis), Align::left});
   columns.push_back({run_columns()[rank_column].header, Align::right});
   for (std::size_t c = 0; c < run_columns().size(); ++c) {
-    if (c != rank_column) columns.push_back({run_columns()[c].header, Align::right});
+    if (shown_apart(c, rank_column)) columns.push_back({run_columns()[c].header, Align::right});
   }
   columns.push_back({"collapse", Align::left});
   columns.push_back({expects_anything(sweep) ? "verdict" : "", Align::left});
@@ -56,13 +61,21 @@ Cell outcome_of(const PointSummary& point) {
   return Cell(std::string(word(*point.verdict)), tone);
 }
 
-/// "monopoly", or "monopoly 2/3" when not all runs have it.
+/// Kinds in a narrow table.
+std::string short_kind(const std::string& kind) {
+  return kind == "dead_experts" ? "dead" : kind;
+}
+
+/// "dead @12" with the median of its onsets, or "dead 2/3 @12" when not all runs have it.
 Cell collapse_of(const PointSummary& point) {
   if (point.runs == 0) return Cell("");
   const std::string kind = point.collapse_kind();
   const std::size_t count = point.collapse_kinds.at(kind);
-  const std::string share = std::to_string(count) + "/" + std::to_string(point.runs);
-  return Cell(count == point.runs ? kind : kind + " " + share);
+  std::string text = short_kind(kind);
+  if (count != point.runs) text += " " + std::to_string(count) + "/" + std::to_string(point.runs);
+  const auto onset = point.columns[find_column("collapse_onset").value()].median;
+  if (onset && std::isfinite(*onset)) text += " @" + significant(*onset, 4);
+  return Cell(text);
 }
 
 Row point_row(const PointSummary& point, const Sweep& sweep, std::size_t rank_column) {
@@ -73,7 +86,7 @@ Row point_row(const PointSummary& point, const Sweep& sweep, std::size_t rank_co
   const Spread& ranked = point.columns[rank_column];
   row.push_back(Cell(sweep.seeds > 1 ? with_spread(ranked) : number(ranked.median), Tone::strong));
   for (std::size_t c = 0; c < run_columns().size(); ++c) {
-    if (c != rank_column) row.push_back(number(point.columns[c].median));
+    if (shown_apart(c, rank_column)) row.push_back(number(point.columns[c].median));
   }
   row.push_back(collapse_of(point));
   row.push_back(outcome_of(point));
@@ -115,8 +128,8 @@ void write_legend(std::ostream& out) {
     out << wrapped(column.header + ": " + column.meaning, page_width, 0);
   }
   out << wrapped(
-      "collapse: the kind of the first collapse, with the share of the runs that have it "
-      "when others do not",
+      "collapse: the kind of the first collapse, with the share of the runs that have it when "
+      "others do not, and @ the median of its onset",
       page_width, 0);
 }
 
