@@ -64,7 +64,11 @@ RecordedRouting read_selections(const json& document, const std::string& path,
   const auto experts =
       settings.experts ? settings.experts : number(document, "expertsPerLayer", path);
   const auto top_k = settings.top_k ? settings.top_k : number(document, "topK", path);
-  RowTally tally({.experts = experts, .top_k = top_k, .skip_warm_up = settings.skip_warm_up}, path);
+  RowTally tally({.experts = experts,
+                  .top_k = top_k,
+                  .skip_warm_up = settings.skip_warm_up,
+                  .on_row = settings.on_row},
+                 path);
   for (std::size_t token = 0; token < tokens.size(); ++token)
     add_token(tokens[token], token, path, tally);
   RecordedRouting routing = tally.finish();

@@ -101,7 +101,8 @@ class JsonLinesReader {
     overruled(settings.top_k, meta_.top_k, "experts a token");
     TallySettings result{.experts = settings.experts ? settings.experts : meta_.experts,
                          .top_k = settings.top_k ? settings.top_k : meta_.top_k,
-                         .skip_warm_up = settings.skip_warm_up};
+                         .skip_warm_up = settings.skip_warm_up,
+                         .on_row = settings.on_row};
     if (!result.top_k) result.top_k = common_row_length(head, schema_);
     if (schema_.layer.empty())
       notes_.emplace_back("no field names the layer: all rows are taken as layer 0");

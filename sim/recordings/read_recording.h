@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,10 @@ struct ReadSettings {
   std::optional<std::size_t> experts;  ///< E, stronger than what the file says
   std::optional<std::size_t> top_k;    ///< stronger than what the file says
   bool skip_warm_up = false;
+  /// Hears of each row that is counted, in the order of the file but for rows that were first taken
+  /// for duplicates. Rows of a warm-up are among them (see RecordedLayer::warm_up_rows). Tables of
+  /// loads have no rows.
+  std::function<void(const RoutingRow&)> on_row = nullptr;
 };
 
 /// The loads in a recording, one for each trace that it holds (most formats hold one). Formats,

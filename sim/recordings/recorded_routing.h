@@ -23,6 +23,7 @@ struct RecordedLayer {
       tokens;  ///< nothing when loads are recorded without the number of choices a token
   std::int64_t assignments = 0;      ///< sum of the counts, at most 2^53
   std::vector<std::int64_t> counts;  ///< assignments per expert, `[experts]`
+  std::int64_t warm_up_rows = 0;     ///< rows at its front that were left out of the counts
 };
 
 /// Loads of one trace, as a reader found them: every row that is sound is counted, every other is

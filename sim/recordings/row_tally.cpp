@@ -9,7 +9,7 @@
 namespace ballast::sim {
 
 RowTally::RowTally(TallySettings settings, std::string where)
-    : settings_(settings), where_(std::move(where)) {}
+    : settings_(std::move(settings)), where_(std::move(where)) {}
 
 void RowTally::add(const RoutingRow& row, std::int64_t line) {
   if (!settings_.top_k && !row.experts.empty()) settings_.top_k = row.experts.size();
@@ -25,6 +25,7 @@ void RowTally::add(const RoutingRow& row, std::int64_t line) {
   const bool in_front_run = layer.front.extend(row, line);
   const auto verdict = cells_.observe(row, line, in_front_run && layer.front.is_warm_up(), log_);
   if (verdict.released) add_held(layer, *verdict.released);
+  if (settings_.on_row) tell(row, verdict);
   if (verdict.counts) {
     count(layer, row);
   } else {
@@ -59,12 +60,28 @@ void RowTally::add_held(Layer& layer, const HeldRows& held) {
   for (std::size_t i = 0; i < held.counts.size(); ++i) layer.counts[i] += held.counts[i];
 }
 
+/// Of the rows held back, those released are the latest; older ones were duplicates.
+void RowTally::tell(const RoutingRow& row, const CellCheck::Verdict& verdict) {
+  if (verdict.released) {
+    auto& held = held_[{row.sequence, row.layer}];
+    const auto released = std::min(held.size(), static_cast<std::size_t>(verdict.released->rows));
+    std::for_each(held.end() - static_cast<std::ptrdiff_t>(released), held.end(), settings_.on_row);
+    held.clear();
+  }
+  if (verdict.counts) {
+    settings_.on_row(row);
+  } else {
+    held_[{row.sequence, row.layer}].push_back(row);
+  }
+}
+
 void RowTally::settle_front_run(const LayerName& name, Layer& layer) {
   const FrontRun& front = layer.front;
   if (!front.is_warm_up()) return;
   const bool nothing_else = front.rows() >= layer.tokens;
   const bool skipped = settings_.skip_warm_up && !nothing_else;
   if (skipped) {
+    layer.warm_up_rows = front.rows();
     layer.tokens -= front.rows();
     for (const std::int64_t expert : front.experts())
       layer.counts[static_cast<std::size_t>(expert)] -= front.rows();
@@ -114,7 +131,7 @@ RecordedRouting RowTally::finish() {
     layer.counts.resize(routing.experts);
     const std::int64_t assignments =
         std::accumulate(layer.counts.begin(), layer.counts.end(), std::int64_t{0});
-    routing.layers.push_back({name, layer.tokens, assignments, layer.counts});
+    routing.layers.push_back({name, layer.tokens, assignments, layer.counts, layer.warm_up_rows});
   }
   for (std::string& note : cells_.incomplete()) routing.notes.push_back(std::move(note));
   routing.problems = log_.problems();

@@ -154,7 +154,9 @@ Found odd_scores(const Scenario& s) {
                          "drawn scores choose between experts, and each token chooses all of them",
                          "make top_k smaller"};
   }
-  if (s.scores.preference == PreferenceLaw::recorded && s.scores.file.empty()) {
+  const bool recorded = s.scores.preference == PreferenceLaw::recorded ||
+                        s.scores.preference == PreferenceLaw::recorded_rows;
+  if (recorded && s.scores.file.empty()) {
     return Contradiction{{"scores.preference", "scores.file"},
                          "there is no recording to take the shares from",
                          "set scores.file"};

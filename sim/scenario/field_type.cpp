@@ -129,6 +129,8 @@ std::string text_of(const TextType& type) {
       return "a string";
     case TextForm::not_empty:
       return "a string that is not empty";
+    case TextForm::file:
+      return "the name of a file";
     case TextForm::name:
       break;
   }

@@ -29,8 +29,9 @@ struct NumberType {
 
 struct BooleanType {};
 
-/// A name can be part of a file name.
-enum class TextForm { any, not_empty, name };
+/// A name can be part of a file name. A file that is relative, and named in a file, is looked for
+/// in that file's folder.
+enum class TextForm { any, not_empty, name, file };
 
 struct TextType {
   TextForm form = TextForm::any;

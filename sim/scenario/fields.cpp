@@ -135,10 +135,10 @@ Fields token_fields() {
           range::probability, "Probability that the next token stays in the topic.")
           .when(source, {"mixture"}),
       field(
-          "tokens.file", [](auto& s) -> auto& { return s.tokens.file; },
-          TextType{TextForm::not_empty},
-          "File whose bytes are the tokens; its last tenth is kept for evaluation.")
-          .when(source, {"text"}),
+          "tokens.file", [](auto& s) -> auto& { return s.tokens.file; }, TextType{TextForm::file},
+          "File whose bytes (`text`), or whose token ids (`recorded`), are the tokens; the last "
+          "tenth is kept for evaluation.")
+          .when(source, {"text", "recorded"}),
       field(
           "tokens.token", [](auto& s) -> auto& { return s.tokens.token; }, range::count,
           "The token at every position; below `tokens.vocabulary`.")

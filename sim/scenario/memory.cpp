@@ -9,6 +9,7 @@
 
 #include "sim/input_error.h"
 #include "sim/text/printable.h"
+#include "sim/tokens/make_source.h"
 
 namespace ballast::sim {
 namespace {
@@ -30,10 +31,6 @@ std::uint64_t product(std::initializer_list<std::uint64_t> factors) {
   return total;
 }
 
-std::uint64_t vocabulary(const TokenSettings& tokens) {
-  return tokens.source == TokenSourceKind::text ? 256 : tokens.vocabulary;
-}
-
 std::uint64_t layer_parameters(const StableLatentMoESettings& moe) {
   const std::uint64_t hidden = moe.router.hidden;
   const std::uint64_t routed =
@@ -47,7 +44,7 @@ std::uint64_t layer_parameters(const StableLatentMoESettings& moe) {
 std::uint64_t parameters(const Scenario& s) {
   if (s.mode == Mode::router_only) return 0;
   const std::uint64_t hidden = s.model.moe.router.hidden;
-  return sum({product({2, vocabulary(s.tokens), hidden}), hidden,
+  return sum({product({2, vocabulary_of(s.tokens), hidden}), hidden,
               product({s.model.layers, layer_parameters(s.model.moe)})});
 }
 
@@ -102,7 +99,7 @@ std::uint64_t activations(const Scenario& s) {
   const std::uint64_t layer =
       sum({product({4, moe.router.hidden}), product({3, moe.router.routed_experts}),
            product({2, moe.latent}), routed, shared, routing_extras(s)});
-  const std::uint64_t token = sum({product({s.model.layers, layer}), vocabulary(s.tokens)});
+  const std::uint64_t token = sum({product({s.model.layers, layer}), vocabulary_of(s.tokens)});
   const std::uint64_t sequences =
       std::max(s.training.sequences,
                s.training.evaluate_every > 0 ? s.training.evaluate_sequences : std::size_t{0});
@@ -164,8 +161,10 @@ std::uint64_t token_tables(const TokenSettings& tokens) {
               product({tokens.vocabulary, 4, sizeof(double)})});
 }
 
-std::uint64_t text_file(const TokenSettings& tokens) {
-  if (tokens.source != TokenSourceKind::text) return 0;
+std::uint64_t token_file(const TokenSettings& tokens) {
+  const bool of_file =
+      tokens.source == TokenSourceKind::text || tokens.source == TokenSourceKind::recorded;
+  if (!of_file) return 0;
   std::error_code unknown;
   const auto bytes = std::filesystem::file_size(tokens.file, unknown);
   return unknown ? 0 : bytes;
@@ -220,7 +219,7 @@ MemoryEstimate estimate_memory(const Scenario& scenario) {
                     {"pending observations of the balancer", observations(scenario)},
                     {"records of the steps", records(scenario)},
                     {"token tables", token_tables(scenario.tokens)},
-                    {"the text file", text_file(scenario.tokens)}}};
+                    {"the file of tokens", token_file(scenario.tokens)}}};
 }
 
 std::uint64_t parameter_count(const Scenario& scenario) {

@@ -7,6 +7,7 @@
 #include "sim/read_file.h"
 #include "sim/scenario/contradictions.h"
 #include "sim/scenario/fields.h"
+#include "sim/scenario/files.h"
 #include "sim/scenario/givens.h"
 #include "sim/scenario/score_fields.h"
 
@@ -109,8 +110,9 @@ std::map<std::string, std::string> read_scheduled(const Json& entry, const Place
            .why = "it is fixed for the whole run",
            .right = "schedule fields of scores, shares of tokens, or the learning rate"});
     }
-    set[path] = {value, here.of(path), Speaker::variant};
-    out[path] = value.dump();
+    const Json kept = resolved(field->type, value, folder_of(at.origin));
+    set[path] = {kept, here.of(path), Speaker::variant};
+    out[path] = kept.dump();
   }
   read_fields(scenario_fields(), overridden(scenario_fields(), common, set));
   return out;
@@ -147,7 +149,8 @@ Givens read_overrides(std::span<const Override> overrides) {
   for (const Override& each : overrides) {
     const auto* field = find_field(scenario_fields(), each.path);
     if (!field) throw unknown_path(each.path, each.where, scenario_paths());
-    out[each.path] = {override_value(each, field->type), each.where, Speaker::override};
+    const Json value = resolved(field->type, override_value(each, field->type), "");
+    out[each.path] = {value, each.where, Speaker::override};
   }
   return out;
 }
@@ -176,8 +179,9 @@ Givens read_set(const Json& variant, const Place& at, const Givens& overrides) {
     if (!find_field(scenario_fields(), path))
       throw unknown_path(path, here.of(path), scenario_paths());
     const auto over = overrides.find(path);
-    out[path] =
-        over == overrides.end() ? Given{value, here.of(path), Speaker::variant} : over->second;
+    const auto& type = find_field(scenario_fields(), path)->type;
+    const Given own{resolved(type, value, folder_of(at.origin)), here.of(path), Speaker::variant};
+    out[path] = over == overrides.end() ? own : over->second;
   }
   return out;
 }
@@ -278,8 +282,9 @@ ScenarioFile parse_scenario(std::string_view text, std::string_view origin,
 ScenarioFile read_scenario(const Json& document, std::string_view origin, std::string_view pointer,
                            std::span<const Override> overrides) {
   const Place root{std::string(origin), std::string(pointer), Speaker::file};
-  const Givens in_file = flatten(document, root, scenario_paths(),
-                                 {"$schema", "ballast", "schedule", "expect", "variants"});
+  Givens in_file = flatten(document, root, scenario_paths(),
+                           {"$schema", "ballast", "schedule", "expect", "variants"});
+  resolve_files(in_file, folder_of(root.origin));
   check_format(document, root);
   read_fields(scenario_fields(), in_file);
 

@@ -32,9 +32,10 @@ std::vector<Field<Scenario>> score_fields() {
           NumberType{.at_least = 0.0, .at_most = 10.0}, "Exponent of Zipf's law.")
           .when("scores.preference", {"zipf"}),
       score_field(
-          "scores.file", [](auto& s) -> auto& { return s.scores.file; }, TextType{},
-          "Recording of routing or loads; its layers in turn give the shares.")
-          .when("scores.preference", {"recorded"}),
+          "scores.file", [](auto& s) -> auto& { return s.scores.file; }, TextType{TextForm::file},
+          "Recording of routing or loads, whose layers in turn give the shares; with "
+          "`recorded_rows` of routing token by token, whose tokens' choices are taken over.")
+          .when("scores.preference", {"recorded", "recorded_rows"}),
       score_field(
           "scores.hot_share", [](auto& s) -> auto& { return s.scores.hot_share; }, range::below_one,
           "Share of tokens that choose one hot expert of each layer; 0 is none."),

@@ -18,8 +18,8 @@ inline constexpr std::array<std::string_view, 3> words_of<ScoreFunction> = {"sig
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<Activation> = {"situ", "swiglu"};
 template <>
-inline constexpr std::array<std::string_view, 3> words_of<TokenSourceKind> = {"mixture", "text",
-                                                                              "constant"};
+inline constexpr std::array<std::string_view, 4> words_of<TokenSourceKind> = {
+    "mixture", "text", "constant", "recorded"};
 template <>
 inline constexpr std::array<std::string_view, 3> words_of<FrequencyLaw> = {"log_normal", "zipf",
                                                                            "uniform"};
@@ -51,8 +51,8 @@ inline constexpr std::array<std::string_view, 2> words_of<SkippedStep> = {"disca
 template <>
 inline constexpr std::array<std::string_view, 2> words_of<Mode> = {"train", "router_only"};
 template <>
-inline constexpr std::array<std::string_view, 4> words_of<PreferenceLaw> = {"log_normal", "zipf",
-                                                                            "uniform", "recorded"};
+inline constexpr std::array<std::string_view, 5> words_of<PreferenceLaw> = {
+    "log_normal", "zipf", "uniform", "recorded", "recorded_rows"};
 template <>
 inline constexpr std::array<std::string_view, 7> words_of<BalancerFault> = {
     "none",        "increment",       "biased_margin",  "padding_counted",

@@ -1,6 +1,7 @@
 #include "sim/scenario/work.h"
 
 #include "sim/scenario/memory.h"
+#include "sim/tokens/make_source.h"
 
 namespace ballast::sim {
 namespace {
@@ -19,9 +20,7 @@ double token_work(const Scenario& s) {
                        product({2, moe.latent, hidden}) +
                        product({3, moe.router.top_k, moe.latent, moe.expert_inner}) +
                        product({3, moe.shared_experts, hidden, moe.shared_inner});
-  const std::size_t vocabulary =
-      s.tokens.source == TokenSourceKind::text ? 256 : s.tokens.vocabulary;
-  return static_cast<double>(s.model.layers) * layer + product({vocabulary, hidden});
+  return static_cast<double>(s.model.layers) * layer + product({vocabulary_of(s.tokens), hidden});
 }
 
 }  // namespace

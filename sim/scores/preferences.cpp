@@ -122,7 +122,8 @@ std::vector<double> Preferences::law_shares(const ScoreSettings& settings, std::
   switch (settings.preference) {
     case PreferenceLaw::uniform:
       break;
-    case PreferenceLaw::recorded: {
+    case PreferenceLaw::recorded:
+    case PreferenceLaw::recorded_rows: {
       const auto& recorded = recorded_shares(settings.file, experts_);
       return recorded[layer % recorded.size()];
     }

@@ -13,7 +13,10 @@ namespace {
 using Shares = std::vector<std::vector<double>>;
 
 Shares read_shares(const std::string& file, std::size_t experts) {
-  const auto traces = read_recording(file, {});
+  const auto traces = read_recording(file, {.schema = std::nullopt,
+                                            .experts = std::nullopt,
+                                            .top_k = std::nullopt,
+                                            .skip_warm_up = true});
   Shares shares;
   for (const RecordedLayer& layer : traces.front().layers) {
     if (layer.counts.size() != experts || layer.assignments == 0) continue;

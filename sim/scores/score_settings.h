@@ -5,7 +5,7 @@
 
 namespace ballast::sim {
 
-enum class PreferenceLaw { log_normal, zipf, uniform, recorded };
+enum class PreferenceLaw { log_normal, zipf, uniform, recorded, recorded_rows };
 
 /// How router scores are drawn when no model computes them. Each part says what share of the tokens
 /// or of the load it touches, so parts mix freely; all may change over the steps (`schedule`).
@@ -14,7 +14,8 @@ struct ScoreSettings {
   PreferenceLaw preference = PreferenceLaw::log_normal;
   double sigma = 0.4;     ///< of ln(load), for log_normal
   double exponent = 0.5;  ///< of Zipf's law
-  std::string file = {};       ///< for recorded: a recording of routing, whose loads are taken
+  std::string file = {};  ///< for recorded: a recording of routing, whose loads are taken; for
+                          ///< recorded_rows: also the choices of its tokens, for rows of their own
   double hot_share =
       0.0;  ///< share of the tokens that choose one expert beside the others; 0: none
   double shift =

@@ -38,11 +38,15 @@ ScoreSource::ScoreSource(std::size_t layers, std::size_t experts, std::size_t to
       ranks_(ranks),
       seed_(seed),
       top_k_(top_k),
-      preferences_(experts, top_k, seed) {}
+      preferences_(experts, top_k, seed),
+      experts_(experts) {}
 
 void ScoreSource::prepare(const ScoreSettings& settings, std::size_t step,
                           const Executor& executor) {
   if (prepared_ && settings == settings_ && settings.drift_steps == 0) return;
+  recorded_ = settings.preference == PreferenceLaw::recorded_rows
+                  ? &recorded_rows(settings.file, experts_)
+                  : nullptr;
   settings_ = settings;
   prepared_ = true;
   const std::size_t views = settings.rank_skew > 0.0 ? ranks_ : 1;
@@ -74,6 +78,10 @@ void ScoreSource::draw(std::size_t layer, std::size_t rank, const TokenRows& row
     make_logits(log_rates, scale, offset, row);
     if (rows.kinds[t] == TokenKind::aligned) {
       row[settings_.aligned_expert] += static_cast<float>(settings_.aligned_by);
+    } else if (rows.kinds[t] == TokenKind::recorded) {
+      choose(
+          recorded_->choices(layer % recorded_->layers(), rows.recorded[t] % recorded_->tokens()),
+          row);
     }
   }
 }

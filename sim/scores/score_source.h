@@ -8,6 +8,7 @@
 #include "core/executor.h"
 #include "core/matrix.h"
 #include "sim/scores/preferences.h"
+#include "sim/scores/recorded_rows.h"
 #include "sim/scores/score_settings.h"
 #include "sim/scores/token_rows.h"
 
@@ -20,14 +21,15 @@ namespace ballast::sim {
 ///
 /// with w the rates of the race that chooses each expert with its probability (preferences.h,
 /// race.h), and G_t the row of Gumbel values of the token (token_rows.h), another one in each
-/// layer. With scale 1 and no offset the cutoff of top-k lies near 0. Any row of any layer is drawn
-/// on its own, in any order, on any thread.
+/// layer. With scale 1 and no offset the cutoff of top-k lies near 0. A recorded token has the
+/// logits of a row like any other, dealt out so that the experts it chose have the largest
+/// (recorded_rows.h). Any row of any layer is drawn on its own, in any order, on any thread.
 class ScoreSource {
  public:
   ScoreSource(std::size_t layers, std::size_t experts, std::size_t top_k, std::size_t ranks,
               std::uint64_t seed);
 
-  /// Takes up the settings of a step (from 0). Throws as Preferences does.
+  /// Takes up the settings of a step (from 0). Throws as Preferences and RecordedRows do.
   void prepare(const ScoreSettings& settings, std::size_t step, const Executor& executor);
 
   /// Writes the logits `[tokens, experts]` of these rows as `layer` and `rank` see them.
@@ -42,6 +44,8 @@ class ScoreSource {
   ScoreSettings settings_;
   bool prepared_ = false;
   std::vector<std::vector<float>> log_rates_;  ///< `[layers * ranks][experts]`
+  std::size_t experts_;
+  const RecordedRows* recorded_ = nullptr;  ///< when there are recorded tokens
 };
 
 }  // namespace ballast::sim

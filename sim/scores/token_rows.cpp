@@ -35,6 +35,8 @@ TokenRows token_rows(const ScoreSettings& settings, const TokenBatch& batch,
     const Stream stream = sequence_stream(seed, key).child("scores");
     Stream memory = stream.child("memory"), choice = stream.child("choice"),
            kinds = stream.child("kinds");
+    const std::uint64_t recorded = stream.child("recorded").key();
+    bool was_recorded = false;  // the row of the token before
     for (std::size_t i = 0; i < batch.length; ++i) {
       const bool kept = uniform(memory) < settings.sequence_memory && i > 0;
       const bool driven = uniform(choice) < settings.token_driven;
@@ -43,6 +45,11 @@ TokenRows token_rows(const ScoreSettings& settings, const TokenBatch& batch,
                           : driven ? row_of_token(seed, token)
                                    : stream.child(i).key());
       rows.kinds.push_back(draw_kind(settings, uniform(kinds)));
+      if (settings.preference != PreferenceLaw::recorded_rows) continue;
+      rows.recorded.push_back(kept ? rows.recorded.back() : recorded + i);
+      const bool own = kept ? was_recorded : !driven;
+      was_recorded = own;
+      if (own && rows.kinds.back() == TokenKind::plain) rows.kinds.back() = TokenKind::recorded;
     }
   }
   return rows;

@@ -10,20 +10,23 @@
 namespace ballast::sim {
 
 /// How the logits of a token differ from those of most.
-enum class TokenKind : std::uint8_t { plain, aligned, nonfinite };
+enum class TokenKind : std::uint8_t { plain, aligned, nonfinite, recorded };
 
 /// Which row of random values each token of a batch takes, in every layer: tokens of the same row
 /// are the same to all routers.
 struct TokenRows {
   std::vector<std::uint64_t> keys;  ///< `[tokens]`
   std::vector<TokenKind> kinds;     ///< `[tokens]`
+  /// The recorded token of each of kind `recorded`, modulo their number; `[tokens]`, or empty.
+  std::vector<std::uint64_t> recorded = {};
 };
 
 /// The rows of sequences first.sequence ... of a batch. A token takes the row of the one before it
 /// with probability `sequence_memory` (not the first of a sequence); else, with probability
 /// `token_driven`, the row of its token id; else one of its own. So the indicator "expert j is
 /// chosen" has autocorrelation sequence_memory^d at a distance of d, for rows of tokens of their
-/// own.
+/// own. With recorded rows, a row of its own is that of a recorded token: in a sequence they follow
+/// each other as they do in the recording, from a random one on.
 TokenRows token_rows(const ScoreSettings& settings, const TokenBatch& batch,
                      const SequenceKey& first, std::uint64_t seed);
 

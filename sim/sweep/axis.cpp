@@ -7,6 +7,7 @@
 #include "core/arithmetic/functions.h"
 #include "core/random/distributions.h"
 #include "sim/scenario/fields.h"
+#include "sim/scenario/files.h"
 #include "sim/sweep/sweep_fields.h"
 #include "sim/text/numbers.h"
 
@@ -25,12 +26,14 @@ const Field<Scenario>& field_at(const std::string& path, const std::string& wher
   throw unknown_path(path, where, paths_of(scenario_fields()));
 }
 
-Override setting(const std::string& path, const Json& value, const std::string& where) {
+/// `file` is that of the sweep.
+Override setting(const std::string& path, const Json& value, const std::string& where,
+                 const std::string& file) {
   const auto& type = field_at(path, where).type;
   if (const auto wrong = problem(value, type)) {
     throw bad_value(path, Given{value, where, Speaker::override}, *wrong, type);
   }
-  return {.path = path, .value = value.dump(), .where = where};
+  return {.path = path, .value = resolved(type, value, folder_of(file)).dump(), .where = where};
 }
 
 bool is_number(const FieldType& type) {
@@ -94,7 +97,7 @@ void Axis::note_field(const std::string& path) {
 }
 
 AxisValue Axis::value_of(const Json& value, const std::string& where) const {
-  return {.label = value, .settings = {setting(field_, value, where)}};
+  return {.label = value, .settings = {setting(field_, value, where, at_.origin)}};
 }
 
 void Axis::read_list(const Json& list, const Place& at) {
@@ -131,7 +134,7 @@ void Axis::add_group(const Json& entry, const Place& at) {
   }
   AxisValue value{.label = group.label, .settings = {}};
   for (const auto& [path, each] : set->items()) {
-    value.settings.push_back(setting(path, each, at.in("set").of(path)));
+    value.settings.push_back(setting(path, each, at.in("set").of(path), at.origin));
     note_field(path);
   }
   values_.push_back(std::move(value));
@@ -149,7 +152,7 @@ void Axis::read_range(const Json& object, const Place& at) {
   for (const char* key : {"from", "to"}) {
     if (!object.contains(key))
       refuse("'" + std::string(key) + "' is missing", at.text(), "it is required", "");
-    setting(field_, object.at(key), at.of(key));
+    setting(field_, object.at(key), at.of(key), at.origin);
   }
   if (range.from >= range.to) {
     refuse("bad range of axis '" + name_ + "'", at.of("to"),

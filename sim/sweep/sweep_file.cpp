@@ -8,6 +8,7 @@
 #include "sim/input_error.h"
 #include "sim/read_file.h"
 #include "sim/scenario/fields.h"
+#include "sim/scenario/files.h"
 #include "sim/scenario/givens.h"
 #include "sim/sweep/columns.h"
 #include "sim/sweep/sweep_fields.h"
@@ -177,6 +178,7 @@ std::string scenarios_digest(const Sweep& sweep) {
     add_text(sweep.points[i].axes.dump());
     const auto* scenario = std::get_if<Scenario>(&sweep.scenarios[i]);
     add_text(scenario ? to_json(*scenario).dump() : "");
+    if (scenario) add_text(content_digest(files_of(*scenario)));
   }
   return digest.hex();
 }

@@ -1,9 +1,11 @@
 #include "sim/tokens/make_source.h"
 
+#include "sim/input_error.h"
 #include "sim/tokens/constant.h"
 #include "sim/tokens/mixture.h"
 #include "sim/tokens/padding.h"
 #include "sim/tokens/patterns.h"
+#include "sim/tokens/recorded_tokens.h"
 #include "sim/tokens/text.h"
 
 namespace ballast::sim {
@@ -15,6 +17,8 @@ std::unique_ptr<TokenSource> unpadded_source(const TokenSettings& settings, std:
       return std::make_unique<MixtureSource>(settings, seed);
     case TokenSourceKind::text:
       return std::make_unique<TextSource>(settings.file, settings.sequence_length, seed);
+    case TokenSourceKind::recorded:
+      return std::make_unique<RecordedTokenSource>(settings.file, settings.sequence_length, seed);
     case TokenSourceKind::constant:
       break;
   }
@@ -38,6 +42,17 @@ std::unique_ptr<TokenSource> make_source(const TokenSettings& settings, std::uin
   }
   if (settings.padding == 0.0) return source;
   return std::make_unique<PaddedSource>(std::move(source), settings.padding, seed);
+}
+
+std::size_t vocabulary_of(const TokenSettings& settings) {
+  constexpr std::size_t bytes = 256;
+  if (settings.source == TokenSourceKind::text) return bytes;
+  if (settings.source != TokenSourceKind::recorded) return settings.vocabulary;
+  try {
+    return recorded_tokens(settings.file).vocabulary();
+  } catch (const InputError&) {
+    return bytes;
+  }
 }
 
 }  // namespace ballast::sim

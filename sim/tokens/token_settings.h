@@ -5,7 +5,7 @@
 
 namespace ballast::sim {
 
-enum class TokenSourceKind { mixture, text, constant };
+enum class TokenSourceKind { mixture, text, constant, recorded };
 enum class FrequencyLaw { log_normal, zipf, uniform };
 
 /// Where tokens come from, and their shape. Fields that belong to another source than the chosen
@@ -29,8 +29,8 @@ struct TokenSettings {
   double shift = 0.0;              ///< share of sequences from another set of as many topics
   double rank_skew = 0.0;          ///< share of sequences that keep to the topic of their rank
 
-  // text
-  std::string file = "/usr/share/common-licenses/GPL-3";  ///< read as bytes; vocabulary 256
+  // text: read as bytes, vocabulary 256. recorded: token ids (recorded_tokens.h).
+  std::string file = "/usr/share/common-licenses/GPL-3";
 
   // constant: the vocabulary is `vocabulary` too
   std::size_t token = 0;

@@ -15,7 +15,12 @@ RoutingRow row(std::int64_t token, std::vector<std::int64_t> experts) {
 
 /// Nothing is dropped in silence: a row is counted, or it is in a problem that says it is not.
 RC_GTEST_PROP(RowTally, EveryRowIsCountedOrIsInAProblem, ()) {
-  RowTally tally({.experts = 4, .top_k = 2, .skip_warm_up = *rc::gen::arbitrary<bool>()}, "file");
+  std::int64_t told = 0;
+  RowTally tally({.experts = 4,
+                  .top_k = 2,
+                  .skip_warm_up = *rc::gen::arbitrary<bool>(),
+                  .on_row = [&](const RoutingRow&) { ++told; }},
+                 "file");
   const auto rows = *rc::gen::container<std::vector<std::pair<int, std::vector<int>>>>(
       rc::gen::pair(rc::gen::inRange(0, 6),
                     rc::gen::container<std::vector<int>>(2, rc::gen::inRange(-1, 5))));
@@ -26,6 +31,7 @@ RC_GTEST_PROP(RowTally, EveryRowIsCountedOrIsInAProblem, ()) {
   std::int64_t known = 0;
   for (const RecordedLayer& layer : routing.layers) {
     known += *layer.tokens;
+    RC_ASSERT(told == *layer.tokens + layer.warm_up_rows);
     RC_ASSERT(layer.assignments == 2 * *layer.tokens);
     RC_ASSERT(*std::min_element(layer.counts.begin(), layer.counts.end()) >= 0);
     RC_ASSERT(std::accumulate(layer.counts.begin(), layer.counts.end(), std::int64_t{0}) ==
@@ -35,6 +41,23 @@ RC_GTEST_PROP(RowTally, EveryRowIsCountedOrIsInAProblem, ()) {
     if (!problem.counted && problem.kind != ProblemKind::missing_cells) known += problem.count;
   }
   RC_ASSERT(known == static_cast<std::int64_t>(rows.size()));
+}
+
+TEST(RowTally, TellsRowsThatWereTakenForDuplicatesWhenTheyAreNone) {
+  std::vector<std::int64_t> told;
+  RowTally tally({.experts = 9,
+                  .top_k = 1,
+                  .on_row = [&](const RoutingRow& each) { told.push_back(each.experts.front()); }},
+                 "file");
+  std::int64_t line = 0;
+  for (const std::int64_t expert : {0, 1, 2}) tally.add(row(expert, {expert}), ++line);
+  // The same again: duplicates. And a pass that begins alike and then is another.
+  for (const std::int64_t expert : {0, 1, 2}) tally.add(row(expert, {expert}), ++line);
+  tally.add(row(0, {0}), ++line);
+  tally.add(row(1, {7}), ++line);
+  const RecordedRouting routing = tally.finish();
+  EXPECT_EQ(told, (std::vector<std::int64_t>{0, 1, 2, 0, 7}));
+  EXPECT_EQ(routing.layers[0].tokens, 5);
 }
 
 TEST(RowTally, ALayerOfIdenticalRowsAloneIsKept) {

@@ -80,8 +80,8 @@ TEST(ScenarioErrors, NameTheOverrideThatIsWrong) {
       "experts; a token chooses at most all of them");
   EXPECT_EQ(
       override_error(text, "tokens.file=a.txt"),
-      "--set tokens.file: useless value of 'tokens.file': it belongs to tokens.source \"text\", "
-      "and tokens.source is \"mixture\"; remove it, or set tokens.source");
+      "--set tokens.file: useless value of 'tokens.file': it belongs to tokens.source \"text\" "
+      "or \"recorded\", and tokens.source is \"mixture\"; remove it, or set tokens.source");
 }
 
 TEST(ScenarioErrors, NameAFileThatCannotBeRead) {

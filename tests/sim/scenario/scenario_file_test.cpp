@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "sim/scenario/files.h"
 #include "tests/sim/scenario/data_files.h"
 
 namespace ballast::sim {
@@ -66,7 +70,7 @@ TEST(Overrides, AreJsonOrElseText) {
   EXPECT_EQ(s.training.steps, 50u);
   EXPECT_FALSE(s.model.moe.router.renormalize);
   EXPECT_EQ(s.tokens.source, TokenSourceKind::text);
-  EXPECT_EQ(s.tokens.file, "a=b.txt");
+  EXPECT_EQ(s.tokens.file, (std::filesystem::current_path() / "a=b.txt").string());
   EXPECT_EQ(s.name, "17");
   EXPECT_EQ(s.balancer.quantile.estimator, QuantileEstimatorKind::exact);
   EXPECT_EQ(s.training.overflow_steps, (std::vector<std::size_t>{1, 3}));
@@ -108,6 +112,39 @@ TEST(Variants, AreRunsWithSomeFieldsSetOtherwise) {
   EXPECT_EQ(runs[2].tokens.source, TokenSourceKind::text);
   EXPECT_EQ(runs[3].tokens.sigma, 1.5);
   EXPECT_EQ(runs[3].balancer.kind, BalancerKind::quantile);
+}
+
+TEST(Files, AreRelativeToTheFileThatNamesThemAndThenAbsolute) {
+  const std::string text = R"({"ballast": 1, "mode": "router_only",
+      "tokens": {"source": "text", "file": "sub/../t.txt"},
+      "scores": {"preference": "recorded_rows", "file": "/abs/r.json"},
+      "schedule": [{"from": 2, "set": {"scores.file": "s.json"}}],
+      "variants": [{"name": "a", "set": {"scores.file": "../v.json"}}]})";
+  const ScenarioFile file = parse_scenario(text, "/some/where/x.json");
+  const Scenario a = expand(file).front();
+  EXPECT_EQ(a.tokens.file, "/some/where/t.txt");
+  EXPECT_EQ(a.scores.file, "/some/v.json");
+  EXPECT_EQ(a.schedule.front().set.at("scores.file"), R"("/some/where/s.json")");
+  EXPECT_EQ(files_of(a),
+            (std::vector<std::string>{"/some/where/t.txt", "/some/v.json", "/some/where/s.json"}));
+  // What is written can be read from anywhere.
+  const Json written = to_json(file);
+  EXPECT_EQ(to_json(parse_scenario(written.dump(), "/else/y.json")), written);
+  EXPECT_EQ(files_of(Scenario{}), std::vector<std::string>{}) << "no file is in force";
+}
+
+TEST(Files, AreToldApartByWhatTheyHold) {
+  const std::string name =
+      (std::filesystem::temp_directory_path() / "ballast-content-digest").string();
+  const auto digest = [&](const std::string& text) {
+    std::ofstream(name) << text;
+    return content_digest({name});
+  };
+  EXPECT_NE(digest("a"), digest("b"));
+  EXPECT_EQ(digest("a"), digest("a"));
+  std::filesystem::remove(name);
+  EXPECT_EQ(content_digest({name}).size(), 32u) << "whoever reads it says that it is not there";
+  EXPECT_EQ(content_digest({}), "");
 }
 
 TEST(Variants, YieldToOverrides) {
