@@ -4,8 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include "core/assignment/chosen_experts.h"
+#include "core/balancers/load_bias_balancer.h"
 
 namespace ballast::sim {
 namespace {
@@ -17,10 +21,40 @@ float to_bf16(float x) {
   return std::isfinite(x) ? std::bit_cast<float>(rounded & 0xffff0000) : x;
 }
 
+bool can_count_on(std::int64_t count) {
+  const auto next = static_cast<float>(count + 1);
+  return to_bf16(next) == next;
+}
+
+/// The assignments without those that a bf16 counter, which stands at `counts`, does not move for.
+Matrix<std::int32_t> counted_in_bf16(MatrixView<const std::int32_t> indices,
+                                     std::span<const std::uint8_t> valid,
+                                     std::vector<std::int64_t> counts) {
+  Matrix<std::int32_t> out(indices.rows(), indices.cols(), no_expert);
+  for (std::size_t t = 0; t < indices.rows(); ++t) {
+    if (!valid.empty() && valid[t] == 0) continue;
+    for (std::size_t slot = 0; slot < indices.cols(); ++slot) {
+      const std::int32_t expert = indices(t, slot);
+      if (expert == no_expert) continue;
+      std::int64_t& count = counts.at(static_cast<std::size_t>(expert));
+      if (!can_count_on(count)) continue;
+      ++count;
+      out(t, slot) = expert;
+    }
+  }
+  return out;
+}
+
 class FaultyBalancer : public Balancer {
  public:
   FaultyBalancer(std::unique_ptr<Balancer> balancer, BalancerFault fault)
-      : balancer_(std::move(balancer)), fault_(fault) {}
+      : balancer_(std::move(balancer)),
+        counting_(dynamic_cast<LoadBiasBalancer*>(balancer_.get())),
+        fault_(fault) {
+    if (fault == BalancerFault::bf16_counts && counting_ == nullptr) {
+      throw std::invalid_argument("fault bf16_counts: the balancer counts no loads");
+    }
+  }
 
   std::span<const float> biases() const override { return balancer_->biases(); }
   void set_biases(std::span<const float> biases) override { balancer_->set_biases(biases); }
@@ -61,6 +95,14 @@ class FaultyBalancer : public Balancer {
       }
       out.scores = biased_;
     }
+    if (fault_ == BalancerFault::bf16_counts) {
+      const auto pending = counting_->pending_counts();
+      const std::vector<std::int64_t> counts(pending.begin(), pending.end());
+      indices_ = counted_in_bf16(batch.indices, batch.valid, counts);
+      kept_ = counted_in_bf16(batch.kept, batch.valid, counts);
+      out.indices = indices_;
+      out.kept = kept_;
+    }
     return out;
   }
 
@@ -79,9 +121,13 @@ class FaultyBalancer : public Balancer {
   }
 
   std::unique_ptr<Balancer> balancer_;
+  LoadBiasBalancer* counting_;  ///< the same one, if it counts loads
   BalancerFault fault_;
+
+  // What spoilt() shows the balancer in place of what it was given.
   std::vector<std::uint8_t> all_;
   Matrix<float> biased_;
+  Matrix<std::int32_t> indices_, kept_;
 };
 
 }  // namespace

@@ -1,5 +1,9 @@
 #include "sim/scenario/contradictions.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "sim/scenario/field_type.h"
 #include "sim/scenario/words.h"
 
@@ -98,6 +102,15 @@ Found two_ways_to_balance_a_batch(const Scenario& s) {
       "set balancer.aux_loss to \"none\""};
 }
 
+Found counts_of_no_loads(const Scenario& s) {
+  const BalancerKind kind = s.balancer.kind;
+  const bool counts = kind == BalancerKind::sign || kind == BalancerKind::smebu;
+  if (s.fault != BalancerFault::bf16_counts || counts) return std::nullopt;
+  return Contradiction{{"fault", "balancer.kind"},
+                       quoted(kind) + " counts no loads, so there are no counts to keep in bf16",
+                       "set balancer.kind to \"sign\" or \"smebu\", or fault to \"none\""};
+}
+
 Found two_dampings(const Scenario& s) {
   if (s.balancer.quantile.ema == 0.0 || s.balancer.quantile.gain == 1.0) return std::nullopt;
   return Contradiction{{"balancer.gain", "balancer.ema"},
@@ -171,11 +184,11 @@ Found metric_and_collapse(const Expectation& e, const Scenario&) {
                        "make two entries of it"};
 }
 
-Found loss_without_model(const Expectation& e, const Scenario& s) {
-  const bool of_training =
-      e.metric == "loss" || e.metric == "eval_loss" || e.metric == "router_gradient";
-  if (!of_training || s.mode == Mode::train) return std::nullopt;
-  return Contradiction{{"metric"}, "routers alone have no loss", "set mode to \"train\""};
+Found training_without_model(const Expectation& e, const Scenario& s) {
+  constexpr std::array<std::string_view, 7> of_training = {
+      "loss", "eval_loss", "router_gradient", "drop_rate", "unserved_tokens", "aux_loss", "z_loss"};
+  if (s.mode == Mode::train || std::ranges::count(of_training, e.metric) == 0) return std::nullopt;
+  return Contradiction{{"metric"}, "routers alone have no " + e.metric, "set mode to \"train\""};
 }
 
 Found no_bound(const Expectation& e, const Scenario&) {
@@ -211,6 +224,11 @@ Found never_measured(const Expectation& e, const Scenario& s) {
   if (e.metric == "drop_rate" && moe.router.assignment.capacity.drop == DropPolicy::none) {
     return missing("balancer.drop");
   }
+  if (e.metric == "unserved_tokens" && moe.router.assignment.capacity.drop == DropPolicy::none &&
+      s.balancer.kind != BalancerKind::expert_choice &&
+      s.balancer.kind != BalancerKind::threshold) {
+    return missing("balancer.drop, or balancer.kind to \"expert_choice\" or \"threshold\"");
+  }
   if (e.metric == "aux_loss" && moe.losses.aux == AuxFormula::none)
     return missing("balancer.aux_loss");
   if (e.metric == "z_loss" && moe.losses.z_coefficient == 0.0) return missing("balancer.z_loss");
@@ -220,10 +238,10 @@ Found never_measured(const Expectation& e, const Scenario& s) {
 }  // namespace
 
 std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
-  for (const auto rule :
-       {more_choices_than_experts, nothing_to_balance, impossible_groups, quantiles_of_groups,
-        groups_of_another_rule, capacity_of_equal_loads, two_ways_to_balance_a_batch, two_dampings,
-        token_outside_vocabulary, batch_beyond_counting, odd_scores}) {
+  for (const auto rule : {more_choices_than_experts, nothing_to_balance, impossible_groups,
+                          quantiles_of_groups, groups_of_another_rule, capacity_of_equal_loads,
+                          two_ways_to_balance_a_batch, counts_of_no_loads, two_dampings,
+                          token_outside_vocabulary, batch_beyond_counting, odd_scores}) {
     if (auto found = rule(scenario)) return found;
   }
   return std::nullopt;
@@ -231,7 +249,7 @@ std::optional<Contradiction> contradiction_in(const Scenario& scenario) {
 
 std::optional<Contradiction> contradiction_in(const Expectation& expectation,
                                               const Scenario& scenario) {
-  for (const auto rule : {metric_and_collapse, loss_without_model, no_bound, no_value_in_bounds,
+  for (const auto rule : {metric_and_collapse, training_without_model, no_bound, no_value_in_bounds,
                           until_before_from, never_evaluated, never_measured}) {
     if (auto found = rule(expectation, scenario)) return found;
   }

@@ -268,6 +268,7 @@ const std::vector<std::string>& metric_names() {
                                                  "gini",
                                                  "balancedness",
                                                  "drop_rate",
+                                                 "unserved_tokens",
                                                  "aux_loss",
                                                  "z_loss",
                                                  "bias_range",

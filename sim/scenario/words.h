@@ -54,9 +54,9 @@ template <>
 inline constexpr std::array<std::string_view, 5> words_of<PreferenceLaw> = {
     "log_normal", "zipf", "uniform", "recorded", "recorded_rows"};
 template <>
-inline constexpr std::array<std::string_view, 7> words_of<BalancerFault> = {
-    "none",        "increment",       "biased_margin",  "padding_counted",
-    "bf16_biases", "lost_at_restart", "evaluation_leak"};
+inline constexpr std::array<std::string_view, 8> words_of<BalancerFault> = {
+    "none",        "increment",       "biased_margin",   "padding_counted",
+    "bf16_biases", "lost_at_restart", "evaluation_leak", "bf16_counts"};
 template <>
 inline constexpr std::array<std::string_view, 9> words_of<ExpectedCollapse> = {
     "none",  "any",        "dead_experts", "monopoly",        "oscillation",

@@ -102,6 +102,24 @@ std::int64_t dropped_assignments(const Routing<float>& routing, std::span<const 
   return dropped;
 }
 
+/// Valid tokens that no routed expert runs for.
+std::int64_t unserved_tokens(const Routing<float>& routing, std::span<const std::uint8_t> valid) {
+  const auto runs = routing.dispatched().view();
+  std::int64_t unserved = 0;
+  for (std::size_t t = 0; t < runs.rows(); ++t) {
+    unserved +=
+        valid[t] != 0 && std::ranges::all_of(runs.row(t), [](auto j) { return j == no_expert; });
+  }
+  return unserved;
+}
+
+/// Whether a token may be left without an expert.
+bool may_leave_tokens(const AssignmentSettings& assignment) {
+  return assignment.capacity.drop != DropPolicy::none ||
+         assignment.rule == AssignmentRule::expert_choice ||
+         assignment.rule == AssignmentRule::threshold;
+}
+
 }  // namespace
 
 Trainer::Trainer(const Scenario& scenario, std::size_t vocabulary, const Executor& executor)
@@ -125,6 +143,7 @@ void Trainer::begin_step() {
   tokens_ = 0;
   loads_ = empty_loads(model_.layers(), experts_);
   dropped_ = 0;
+  unserved_ = 0;
   loss_values_ = {};
   optimizer_.clear_gradients();
 }
@@ -205,6 +224,7 @@ void Trainer::add_router_figures(const TokenBatch& batch) {
     loss_values_.aux += tokens * values.aux;
     loss_values_.z += tokens * values.z;
     dropped_ += dropped_assignments(moe.routing(), batch.valid);
+    unserved_ += unserved_tokens(moe.routing(), batch.valid);
   }
 }
 
@@ -216,6 +236,9 @@ std::map<std::string, double> Trainer::router_figures() const {
   const double terms = static_cast<double>(tokens_) * static_cast<double>(model_.layers());
   if (moe.losses.aux != AuxFormula::none) figures["aux_loss"] = loss_values_.aux / terms;
   if (moe.losses.z_coefficient > 0.0) figures["z_loss"] = loss_values_.z / terms;
+  if (may_leave_tokens(moe.router.assignment)) {
+    figures["unserved_tokens"] = static_cast<double>(unserved_) / terms;
+  }
   if (moe.router.assignment.capacity.drop == DropPolicy::none) return figures;
   std::int64_t assignments = 0;
   for (const auto& layer : loads_) assignments = std::accumulate(layer.begin(), layer.end(), assignments);

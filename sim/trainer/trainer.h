@@ -28,7 +28,8 @@ struct StepOutcome {
   double loss_scale = 1.0;  ///< that was in force during the step
   std::int64_t tokens = 0;  ///< valid tokens of all micro-batches and ranks
   Loads loads;
-  /// `drop_rate`, the share of assignments dropped for want of capacity; `aux_loss` and `z_loss`, coefficients included
+  /// `drop_rate`, the share of assignments dropped for want of capacity; `unserved_tokens`, the share of tokens that no
+  /// routed expert ran for, where that can be, mean over layers; `aux_loss` and `z_loss`, coefficients included
   /// and not part of `loss`, means over layers and valid tokens: only what the scenario turns on, and none without a
   /// valid token. `router_gradient`: the norm of the gradient of all router gates over that of all parameters.
   std::map<std::string, double> router_figures = {};
@@ -108,7 +109,8 @@ class Trainer {
   double loss_sum_ = 0.0;
   std::int64_t tokens_ = 0;
   Loads loads_;
-  std::int64_t dropped_ = 0;
+  std::int64_t dropped_ = 0;   ///< sums over layers, like the next
+  std::int64_t unserved_ = 0;
   RouterLossValues loss_values_;  ///< sums over layers and valid tokens
 };
 

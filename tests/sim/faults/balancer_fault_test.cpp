@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "core/assignment/chosen_experts.h"
 #include "core/balancers/quantile_balancer.h"
+#include "core/balancers/sign_balancer.h"
 #include "core/model/selection.h"
 #include "core/random/distributions.h"
 
@@ -107,6 +109,78 @@ TEST(BalancerFault, BiasedMarginDiffersFromTheSecondStepOn) {
   run_step(*faulty, 1);
   run_step(*balancer, 1);
   EXPECT_NE(biases(*faulty), biases(*balancer));
+}
+
+/// A step of top-1 routing in which expert j gets loads[j] tokens, in `forwards` forwards of equal
+/// size.
+void run_loads(Balancer& balancer, const std::vector<std::size_t>& loads,
+               std::size_t forwards = 1) {
+  for (std::size_t forward = 0; forward < forwards; ++forward) {
+    std::vector<std::int32_t> chosen;
+    for (std::size_t j = 0; j < loads.size(); ++j) {
+      chosen.insert(chosen.end(), loads[j] / forwards, static_cast<std::int32_t>(j));
+    }
+    const Matrix<float> scores(chosen.size(), loads.size(), 0.5f);
+    const std::vector<float> cutoffs(chosen.size(), 0.5f);
+    balancer.observe(
+        {scores, cutoffs, MatrixView<const std::int32_t>(chosen.data(), chosen.size(), 1), {}, 0});
+  }
+  balancer.end_step(true);
+}
+
+std::unique_ptr<Balancer> counting(BalancerFault fault, LoadBiasSettings loads = {}) {
+  SignSettings settings{.rate = 0.125, .loads = loads};
+  return with_fault(std::make_unique<SignBalancer>(4, settings), fault);
+}
+
+TEST(BalancerFault, Bf16CountsAreExactUpTo256) {
+  const std::vector<std::size_t> loads = {256, 255, 2, 120};
+  auto faulty = counting(BalancerFault::bf16_counts), sound = counting(BalancerFault::none);
+  run_loads(*faulty, loads);
+  run_loads(*sound, loads);
+  EXPECT_EQ(biases(*faulty), biases(*sound));
+}
+
+TEST(BalancerFault, Bf16CountsAreAllTheSameFrom256On) {
+  for (const std::size_t forwards : {1, 2, 4}) {
+    auto faulty = counting(BalancerFault::bf16_counts), sound = counting(BalancerFault::none);
+    run_loads(*faulty, {256, 260, 2000, 400}, forwards);
+    run_loads(*sound, {256, 260, 2000, 400}, forwards);
+    EXPECT_EQ(biases(*faulty), std::vector<float>(4, 0.0f)) << forwards << " forwards";
+    EXPECT_EQ(biases(*sound), (std::vector<float>{0.125f, 0.125f, -0.125f, 0.125f}));
+  }
+}
+
+TEST(BalancerFault, Bf16CountsMisleadASignBalancer) {
+  auto faulty = counting(BalancerFault::bf16_counts), sound = counting(BalancerFault::none);
+  run_loads(*faulty, {1000, 300, 280, 100});  // read as 256, 256, 256, 100
+  run_loads(*sound, {1000, 300, 280, 100});   // of a mean of 420
+  EXPECT_EQ(biases(*faulty), (std::vector<float>{-0.125f, -0.125f, -0.125f, 0.125f}));
+  EXPECT_EQ(biases(*sound), (std::vector<float>{-0.125f, 0.125f, 0.125f, 0.125f}));
+}
+
+TEST(BalancerFault, Bf16CountsBeginAnewAtEachStep) {
+  auto faulty = counting(BalancerFault::bf16_counts);
+  run_loads(*faulty, {300, 300, 300, 300});
+  run_loads(*faulty, {10, 30, 10, 10});
+  EXPECT_EQ(biases(*faulty), (std::vector<float>{0.125f, -0.125f, 0.125f, 0.125f}));
+}
+
+TEST(BalancerFault, Bf16CountsLeaveOutPaddingAndCountWhatWasKept) {
+  auto faulty = counting(BalancerFault::bf16_counts, {.counted = CountedLoads::kept});
+  const std::vector<std::int32_t> chosen = {0, 0, 0, 1, 2, 3, 3};
+  const std::vector<std::int32_t> kept = {0, no_expert, no_expert, 1, 2, 3, 3};
+  const std::vector<std::uint8_t> valid = {1, 1, 1, 1, 1, 1, 0};
+  const Matrix<float> scores(7, 4, 0.5f);
+  const std::vector<float> cutoffs(7, 0.5f);
+  faulty->observe({scores, cutoffs, MatrixView<const std::int32_t>(chosen.data(), 7, 1), valid, 0,
+                   0, MatrixView<const std::int32_t>(kept.data(), 7, 1)});
+  faulty->end_step(true);
+  EXPECT_EQ(biases(*faulty), std::vector<float>(4, 0.0f)) << "one token was kept by each";
+}
+
+TEST(BalancerFault, Bf16CountsNeedABalancerThatCounts) {
+  EXPECT_THROW(with_fault(sound(), BalancerFault::bf16_counts), std::invalid_argument);
 }
 
 }  // namespace

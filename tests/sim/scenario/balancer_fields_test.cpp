@@ -92,6 +92,12 @@ TEST(BalancerFields, RulesOfAssignmentRefuseWhatCannotBeWithThem) {
                        "needs an expert that is not chosen"));
 }
 
+TEST(BalancerFields, CountsInBf16NeedABalancerThatCounts) {
+  EXPECT_TRUE(contains(error_with({"fault=bf16_counts"}), "\"quantile\" counts no loads"));
+  EXPECT_EQ(error_with({"fault=bf16_counts", "balancer.kind=sign"}), "accepted");
+  EXPECT_EQ(error_with({"fault=bf16_counts", "balancer.kind=smebu"}), "accepted");
+}
+
 TEST(BalancerFields, CombinationsOfPapersAreAccepted) {
   EXPECT_EQ(error_with({"balancer.kind=sign", "balancer.aux_loss=megatron", "balancer.aux_scope=sequence",
                         "balancer.aux_coefficient=0.0001"}),
@@ -118,10 +124,14 @@ TEST(BalancerFields, LossesAndCapacitiesReachTheModel) {
 }
 
 TEST(BalancerFields, ExpectationsOfWhatTheRunDoesNotMeasureAreRefused) {
-  for (const std::string metric : {"drop_rate", "aux_loss", "z_loss"}) {
+  for (const std::string metric : {"drop_rate", "unserved_tokens", "aux_loss", "z_loss"}) {
     const std::string file = R"({"ballast": 1, "expect": [{"metric": ")" + metric + R"(", "at_most": 1}]})";
     EXPECT_TRUE(contains(error_with({}, file), "the run has no " + metric)) << metric;
-    EXPECT_EQ(error_with({"balancer.drop=probs", "balancer.aux_loss=gshard", "balancer.z_loss=1"}, file), "accepted");
+    const std::vector<std::string> all_on = {"balancer.drop=probs", "balancer.aux_loss=gshard", "balancer.z_loss=1"};
+    EXPECT_EQ(error_with(all_on, file), "accepted");
+    std::vector<std::string> routers_alone = all_on;
+    routers_alone.push_back("mode=router_only");
+    EXPECT_TRUE(contains(error_with(routers_alone, file), "routers alone have no " + metric)) << metric;
   }
 }
 

@@ -137,6 +137,25 @@ TEST(BalancersInTraining, RouterFiguresAreThereWhenTheirCauseIs) {
   EXPECT_GT(mean_of(*run, "z_loss"), 0.1);  // the square of at least ln 6, times 0.1, if logits are about 0
 }
 
+TEST(BalancersInTraining, TokensWithoutAnExpertAreCounted) {
+  auto scenario = small_scenario();
+  scenario.model.moe.router.top_k = 1;
+  scenario.model.moe.router.assignment.capacity = {.drop = DropPolicy::position, .factor = 0.75};
+  const auto dropping = simulated(scenario);
+  EXPECT_EQ(mean_of(*dropping, "unserved_tokens"), mean_of(*dropping, "drop_rate")) << "with top-1 they are the same";
+  scenario.model.moe.router.top_k = 2;
+  const auto two = simulated(scenario);
+  EXPECT_LT(mean_of(*two, "unserved_tokens"), mean_of(*two, "drop_rate")) << "who loses one may keep the other";
+  scenario.model.moe.router.assignment.capacity = {};
+  EXPECT_FALSE(simulated(scenario)->steps().back().figures.contains("unserved_tokens"));
+  for (const auto kind : {BalancerKind::expert_choice, BalancerKind::threshold}) {
+    scenario.balancer.kind = kind;
+    const auto run = simulated(scenario);
+    EXPECT_GT(mean_of(*run, "unserved_tokens"), 0.0);
+    EXPECT_LT(mean_of(*run, "unserved_tokens"), 0.9);
+  }
+}
+
 TEST(BalancersInTraining, BatchRulesBalanceEveryMicroBatch) {
   for (const auto kind : {BalancerKind::expert_choice, BalancerKind::optimal}) {
     auto scenario = small_scenario();
