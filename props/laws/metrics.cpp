@@ -231,8 +231,8 @@ void same_in_any_order(Check& check, const Case& input) {
   check.discard_unless(with_assignments(loads).size() == loads.size());
   Counts reordered(loads.rbegin(), loads.rend());
   for (auto& layer : reordered) {
-    std::ranges::rotate(layer,
-                        layer.begin() + static_cast<std::ptrdiff_t>(input.salt % layer.size()));
+    const auto first = static_cast<std::ptrdiff_t>(input.salt % layer.size());
+    std::rotate(layer.begin(), layer.begin() + first, layer.end());
     std::ranges::reverse(layer);
   }
   const Figures expected = check.metrics(MetricsOf{loads});
@@ -524,8 +524,8 @@ void combines_in_any_order(Check& check, const Case& input) {
   const auto& chunks = chunks_of(check, input);
   check.discard_unless(well_formed(chunks) && data_of(chunks) > 0);
   std::vector<Chunk> rotated = chunks;
-  std::ranges::rotate(rotated,
-                      rotated.begin() + static_cast<std::ptrdiff_t>(input.salt % chunks.size()));
+  const auto first = static_cast<std::ptrdiff_t>(input.salt % chunks.size());
+  std::rotate(rotated.begin(), rotated.begin() + first, rotated.end());
   const Figures expected = check.metrics(Combine{chunks});
   const Figures seen = check.metrics(Combine{rotated});
   for (const auto& [key, value] : chunks[0].metrics) {

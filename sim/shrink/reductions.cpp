@@ -110,7 +110,7 @@ std::size_t moved(std::size_t step, std::size_t before, std::size_t after) {
 
 void move_all(std::vector<std::size_t>& steps, std::size_t before, std::size_t after) {
   for (std::size_t& step : steps) step = moved(step, before, after);
-  steps.erase(std::ranges::unique(steps).begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
 }
 
 Scenario with_steps(Scenario scenario, std::size_t steps) {
