@@ -129,7 +129,9 @@ TEST_F(Replay, RefusesAnotherVersionAndOtherNumericsAndSaysWhy) {
   expect_refused(with("version", "9.9.9"), "it was made by ballast 9.9.9, and this is ballast");
   expect_refused(with("numerics", "ffff"), "it was made with other numerics (ffff)");
   std::string other = bytes;
-  expect_refused(other.replace(other.find(":1,"), 3, ":2,"), "it is of format 2");
+  const std::string format = "\"ballast_recording\":2";
+  expect_refused(other.replace(other.find(format), format.size(), "\"ballast_recording\":3"),
+                 "it is of format 3");
 }
 
 TEST_F(Replay, TellsDamageFromDivergence) {
