@@ -8,6 +8,7 @@
 #include "core/version.h"
 #include "sim/input_error.h"
 #include "sim/output/output_error.h"
+#include "sim/replay/fingerprint.h"
 #include "sim/text/nearest.h"
 #include "sim/text/printable.h"
 #include "sim/text/table.h"
@@ -73,7 +74,7 @@ ExitCode run(std::span<const Verb> verbs, Arguments arguments, std::ostream& out
   if (first == "help" || first == "--help" || first == "-h")
     return answer_help(verbs, rest, out, err);
   if (first == "--version") {
-    out << "ballast " << version << '\n';
+    out << "ballast " << version << "\nnumerics " << numerics_fingerprint() << '\n';
     return ExitCode::pass;
   }
   if (rest.size() == 1 && rest[0] == "-h") return answer_help(verbs, arguments.first(1), out, err);

@@ -6,18 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "core/kernels/kernels.h"
 #include "props/command/check.h"
 #include "props/command/laws.h"
 #include "props/command/mutants.h"
 #include "sim/command/compare.h"
 #include "sim/command/dispatch.h"
+#include "sim/command/exit_code.h"
 #include "sim/command/replay.h"
 #include "sim/command/route.h"
 #include "sim/command/run.h"
 #include "sim/command/shrink.h"
+#include "sim/command/signature.h"
 #include "sim/command/stats.h"
 #include "sim/command/sweep.h"
+#include "sim/command/target_limit.h"
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -47,16 +49,6 @@ void keep_memory() {
 #endif
 }
 
-/// BALLAST_TARGET=scalar or avx2 keeps to lesser vector instructions than the processor has: to show that it does not
-/// show.
-void limit_target() {
-  const char* const wanted = std::getenv("BALLAST_TARGET");
-  if (wanted == nullptr) return;
-  for (const auto* const kernels : kernels::available()) {
-    if (kernels::name(kernels->target) == wanted) kernels::limit_target(kernels->target);
-  }
-}
-
 }  // namespace
 
 int main(int count, char** words) {
@@ -72,11 +64,13 @@ int main(int count, char** words) {
       Verb{"mutants", "run faulty variants, and tell which law notices which", mutants},
       Verb{"route", "one batch of scores: choices, weights, loads, next biases", route},
       Verb{"stats", "loads and metrics of recorded routing", stats},
+      Verb{"signature", "one digest over what this build computes", signature},
   };
   signal(SIGXFSZ, SIG_IGN);  // a file that would become too large is an error like a full disk
   std::ios::sync_with_stdio(false);
   keep_memory();
-  limit_target();
+  if (!limit_target(std::getenv("BALLAST_TARGET"), std::cerr))
+    return static_cast<int>(ExitCode::usage);
   const std::vector<std::string> arguments(words + (count > 0 ? 1 : 0), words + count);
   return static_cast<int>(dispatch(verbs, arguments, std::cout, std::cerr));
 }

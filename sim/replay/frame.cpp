@@ -94,6 +94,19 @@ std::string_view StepLayers::digest(std::size_t layer) const {
   return bytes_.substr(at_[layer].begin, digest_characters);
 }
 
+std::string_view StepLayers::biases(std::size_t layer) const {
+  const std::size_t bytes = experts_ * sizeof(float);
+  return bytes_.substr(choices_at(layer) - bytes, bytes);
+}
+
+std::string_view StepLayers::choices(std::size_t layer) const {
+  return bytes_.substr(choices_at(layer), marks_at(layer) - choices_at(layer));
+}
+
+std::string_view StepLayers::marks(std::size_t layer) const {
+  return bytes_.substr(marks_at(layer), tokens_ * slots(layer) * sizeof(std::uint16_t));
+}
+
 float StepLayers::bias(std::size_t layer, std::size_t expert) const {
   return value_at<float>(bytes_, choices_at(layer) - (experts_ - expert) * sizeof(float));
 }

@@ -62,6 +62,10 @@ class StepLayers {
 
   std::string_view whole(std::size_t layer) const;
   std::string_view digest(std::size_t layer) const;
+  /// The bytes of all biases, choices and marks of a layer.
+  std::string_view biases(std::size_t layer) const;
+  std::string_view choices(std::size_t layer) const;
+  std::string_view marks(std::size_t layer) const;
   float bias(std::size_t layer, std::size_t expert) const;
   /// experts() where the token has no expert in this slot.
   std::uint32_t choice(std::size_t layer, std::size_t token, std::size_t slot) const;

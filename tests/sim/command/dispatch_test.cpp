@@ -10,6 +10,7 @@
 #include "core/version.h"
 #include "sim/input_error.h"
 #include "sim/output/output_error.h"
+#include "sim/replay/fingerprint.h"
 #include "sim/usage_error.h"
 
 namespace ballast::sim {
@@ -127,7 +128,8 @@ TEST(Dispatch, AFullDiskIsNotSuccess) {
 }
 
 TEST(Dispatch, SaysItsVersion) {
-  EXPECT_EQ(ballast_command({"--version"}).out, "ballast " + std::string(version) + "\n");
+  EXPECT_EQ(ballast_command({"--version"}).out,
+            "ballast " + std::string(version) + "\nnumerics " + numerics_fingerprint() + "\n");
 }
 
 }  // namespace
