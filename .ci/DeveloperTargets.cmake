@@ -25,3 +25,7 @@ if(CLANG_FORMAT)
 else()
   add_custom_target(format COMMAND ${CMAKE_COMMAND} -E echo "clang-format is not installed: nothing checked")
 endif()
+
+# Every compiler, optimisation, SIMD target, number of threads and split of the tokens: one signature.
+add_custom_target(determinism_matrix USES_TERMINAL
+  COMMAND ${PROJECT_SOURCE_DIR}/.ci/determinism_matrix.py WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
