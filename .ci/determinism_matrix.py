@@ -223,7 +223,7 @@ def cell(row, column):
 
 
 def line(name, cells):
-    return f"{name[:26]:26}" + "".join(f"{text:>7}" for text in cells)
+    return f"{name[:24]:24}" + "".join(f"{text:>8}" for text in cells)
 
 
 def show(row, columns):
@@ -235,7 +235,7 @@ def conclude(rows, signature):
     differences = [difference for row in rows for difference in row.differences]
     print()
     if not differences:
-        print(f"{len(rows)} builds, {configurations} configurations, one signature:\n{signature}")
+        print(f"{len(rows)} build(s), {configurations} configurations, one signature:\n{signature}")
         return 0
     print(f"{len(differences)} of {configurations} configurations differ from {rows[0].name}:")
     for difference in differences:
@@ -274,7 +274,7 @@ def matrix(options):
             if reference is None:
                 targets = targets_of(command)
                 reference = Reference(command, Path(scratch))
-                print(line("runs with the same result", options.columns), flush=True)
+                print(line("runs that agree", options.columns), flush=True)
             row = Row(name, command, reference)
             row.fill(options.columns, targets)
             show(row, options.columns)
