@@ -40,7 +40,7 @@ std::int64_t whole_number(std::string_view text, const std::string& where) {
 /// Ids in ascending order, and the place of each among them.
 std::map<std::int64_t, std::int32_t> numbered(std::vector<std::int64_t>& ids) {
   std::ranges::sort(ids);
-  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   std::map<std::int64_t, std::int32_t> numbers;
   for (const std::int64_t id : ids) numbers.emplace(id, static_cast<std::int32_t>(numbers.size()));
   return numbers;
