@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -108,11 +109,12 @@ class Pass {
   void run(const TokenRange& range) {
     const std::size_t end = range.first + range.count,
                       window_tokens = piece_tokens_ * pieces_in_window;
-    Window window(settings_, std::min(window_tokens, range.count));
+    std::optional<Window> window;  // for those who bring no memory of their own
     for (std::size_t first = range.first; first < end; first += window_tokens) {
       const std::size_t count = std::min(window_tokens, end - first);
       const auto room = sink_ == nullptr ? std::nullopt : sink_->room(count);
-      route_window(first, count, room ? *room : window.rows(count));
+      if (!room && !window) window.emplace(settings_, std::min(window_tokens, range.count));
+      route_window(first, count, room ? *room : window->rows(count));
     }
   }
 

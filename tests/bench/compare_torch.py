@@ -82,7 +82,7 @@ class Rounds:
         times = []
         for _ in range(self.rounds):
             machine, mine, begin = load(), own(self.pids), time.perf_counter()
-            pair = (theirs(), ours())
+            pair = (rested(theirs), rested(ours))
             wall = time.perf_counter() - begin
             foreign = (load() - machine - own(self.pids) + mine) / os.sysconf("SC_CLK_TCK") / wall / os.cpu_count()
             times.append((*pair, max(foreign, 0.0)))
@@ -96,6 +96,12 @@ def use_threads(torch, threads):
         ctypes.CDLL("libopenblas.so.0").openblas_set_num_threads(threads)
     except OSError:
         pass  # another BLAS, which follows OpenMP
+
+
+def rested(work):
+    """PyTorch's threads wait for more work by spinning for a while, on the processor that the next one is to use."""
+    time.sleep(0.05)
+    return work()
 
 
 def timed(work):
