@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "sim/input_error.h"
+#include "sim/read_once.h"
 #include "sim/recordings/read_recording.h"
 
 namespace ballast::sim {
@@ -125,13 +125,8 @@ std::span<const std::int32_t> RecordedRows::choices(std::size_t layer, std::size
 }
 
 const RecordedRows& recorded_rows(const std::string& file, std::size_t experts) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, std::size_t>, RecordedRows> read;
-  const std::scoped_lock lock(mutex);
-  const std::pair key(file, experts);
-  const auto found = read.find(key);
-  if (found != read.end()) return found->second;
-  return read.emplace(key, RecordedRows(file, experts)).first->second;
+  static ReadOnce<std::pair<std::string, std::size_t>, RecordedRows> read;
+  return read.get({file, experts}, [&] { return RecordedRows(file, experts); });
 }
 
 void choose(std::span<const std::int32_t> chosen, std::span<float> logits) {

@@ -1,10 +1,9 @@
 #include "sim/scores/recorded_shares.h"
 
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "sim/input_error.h"
+#include "sim/read_once.h"
 #include "sim/recordings/read_recording.h"
 
 namespace ballast::sim {
@@ -36,14 +35,8 @@ Shares read_shares(const std::string& file, std::size_t experts) {
 }  // namespace
 
 const Shares& recorded_shares(const std::string& file, std::size_t experts) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, std::size_t>, Shares> read;
-  const std::scoped_lock lock(mutex);
-  auto found = read.find({file, experts});
-  if (found == read.end()) {
-    found = read.emplace(std::pair(file, experts), read_shares(file, experts)).first;
-  }
-  return found->second;
+  static ReadOnce<std::pair<std::string, std::size_t>, Shares> read;
+  return read.get({file, experts}, [&] { return read_shares(file, experts); });
 }
 
 }  // namespace ballast::sim

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <mutex>
 #include <sstream>
 #include <string_view>
 
 #include "sim/input_error.h"
 #include "sim/read_file.h"
+#include "sim/read_once.h"
 #include "sim/recordings/load_csv.h"
 #include "sim/text/printable.h"
 #include "sim/tokens/sequence_stream.h"
@@ -115,11 +115,8 @@ RecordedTokens read_tokens(const std::string& file) {
 }  // namespace
 
 const RecordedTokens& recorded_tokens(const std::string& file) {
-  static std::mutex mutex;
-  static std::map<std::string, RecordedTokens> read;
-  const std::scoped_lock lock(mutex);
-  const auto found = read.find(file);
-  return found != read.end() ? found->second : read.emplace(file, read_tokens(file)).first->second;
+  static ReadOnce<std::string, RecordedTokens> read;
+  return read.get(file, [&] { return read_tokens(file); });
 }
 
 RecordedTokenSource::RecordedTokenSource(const std::string& file, std::size_t length,
