@@ -8,8 +8,9 @@
 ///
 /// For float and double. Dimensions must match as written, and `out` must not overlap with `a` or `b`; any
 /// dimension may be 0, and a sum of no terms is +0. Errors of entries are those of `dot`. A NaN entry is the
-/// one quiet NaN of std::numeric_limits. Time is m n p; nothing is allocated, up to 1 MiB of stack is used. The executor gets pieces of the
-/// output, if there is enough work for more than one thread; nothing is thrown but what it throws.
+/// one quiet NaN of std::numeric_limits. Time is m n p; nothing is allocated, up to 1 MiB of stack is used. The
+/// executor gets pieces of the output, if there is enough work for more than one thread; nothing is thrown but what
+/// it throws.
 namespace ballast::arithmetic {
 
 /// out[m, n] = a[m, p] * b[n, p]^T. Entry (i, j) equals `dot(a.row(i), b.row(j))` to the bit.

@@ -57,13 +57,14 @@ class Worker:
 
 
 def load():
-    """(busy ticks of the machine, ticks of this process and the children it has waited for)"""
+    """Ticks that the machine's processors were busy."""
     with open("/proc/stat") as stat:
         ticks = [int(word) for word in stat.readline().split()[1:9]]
     return sum(ticks) - ticks[3] - ticks[4]
 
 
 def own(pids):
+    """Of these, ticks of the given processes."""
     total = 0
     for pid in pids:
         with open(f"/proc/{pid}/stat") as stat:
@@ -188,7 +189,6 @@ class TorchRouting:
 
 class Table:
     def __init__(self, rounds):
-        self.missed = []
         print(f"medians of {rounds} rounds; ratio: least - greatest; * others used over 12 % of the processors")
         print(f"{'task':10} {'shape':>16} {'thr':>3} {'PyTorch':>9} {'Ballast':>9} {'ratio':>7}  {'spread':<15} goal")
 
@@ -252,7 +252,6 @@ def compare_gate(torch, worker, rounds, table, arguments):
             worker.ask(f"gate {GATE_TOKENS} {hidden} {experts} {threads}")
             times = rounds(lambda: timed(lambda: torch.mm(x, w.t())),
                            lambda: worker.seconds(f"gate {GATE_TOKENS} {hidden} {experts} {threads}"))
-            # ratios of speed: operations / time
             table.row("gate", f"{GATE_TOKENS},{hidden},{experts}", threads, "ms", 1e3, times, GOALS["gate"][experts])
 
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/arithmetic/products.h"
-#include "core/kernels/kernels.h"
+#include "sim/command/target_limit.h"
 #include "sim/route/batch_balancer.h"
 #include "sim/route/batch_pass.h"
 #include "sim/threads/thread_pool.h"
@@ -226,11 +226,7 @@ int main() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as the command does
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 #endif
-  const char* const target = std::getenv("BALLAST_TARGET");  // as for the command
-  for (const auto* const each : ballast::kernels::available()) {
-    if (target != nullptr && ballast::kernels::name(each->target) == target)
-      ballast::kernels::limit_target(each->target);
-  }
+  if (!ballast::sim::limit_target(std::getenv("BALLAST_TARGET"), std::cerr)) return 1;
   ballast::bench::Worker worker;
   for (std::string line; std::getline(std::cin, line);)
     std::cout << worker.answer(line) << std::endl;
