@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/kernels/functions.h"
 #include "core/kernels/product.h"
 #include "core/kernels/random_fills.h"
 
@@ -108,6 +109,7 @@ struct Kernels {
   /// are left in any order. Both arrays have room for 16 more; the second one is scratch.
   float (*order_statistic)(float* values, float* scratch, std::size_t count, std::size_t position);
   RandomFills random;
+  Functions functions;
   void (*multiply)(const Product<float>& product);
   void (*multiply_double)(const Product<double>& product);
 };

@@ -19,8 +19,9 @@ void fill_gumbel(const RandomFill& fill);
 
 namespace {
 
-void sigmoid(const float* in, float* out, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) out[i] = arithmetic::sigmoid(in[i]);
+template <float (*function)(float)>
+void map(const float* in, float* out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = function(in[i]);
 }
 
 /// Small enough to vanish in any sum that is not nearly zero itself; in K3's code.
@@ -56,7 +57,7 @@ void route(const RouteRows& rows) {
   for (std::size_t t = 0; t < rows.tokens; ++t) {
     const std::span scores(rows.scores + t * rows.scores_stride, rows.experts);
     if (rows.logits != nullptr)
-      sigmoid(rows.logits + t * rows.logits_stride, scores.data(), scores.size());
+      map<arithmetic::sigmoid>(rows.logits + t * rows.logits_stride, scores.data(), scores.size());
     rows.finite[t] = std::ranges::all_of(scores, [](float s) { return std::isfinite(s); });
   }
   if (rows.scores_stride == rows.experts) {
@@ -156,12 +157,13 @@ void multiply(const Product<Real>& product) {
 
 extern const Kernels scalar_kernels = {
     Target::scalar,
-    sigmoid,
+    map<arithmetic::sigmoid>,
     route,
     count_bins,
     collect_inside,
     order_statistic,
     {scalar::fill_uniform, scalar::fill_normal, scalar::fill_log_normal, scalar::fill_gumbel},
+    {map<arithmetic::exp>, map<arithmetic::tanh>},
     multiply<float>,
     multiply<double>};
 

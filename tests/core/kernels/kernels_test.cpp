@@ -50,25 +50,6 @@ void expect_same(const Kernels& subject, const RouteTrial& trial) {
   EXPECT_EQ(given.finite, right.finite);
 }
 
-TEST_P(EveryTarget, TakesTheSigmoidOfEveryPatternOfBitsAsArithmeticDoes) {
-  // A prime step visits every exponent and both signs.
-  constexpr std::uint32_t step = 15013;
-  std::vector<float> x, right;
-  for (std::uint64_t u = 0; u <= 0xffffffffu; u += step)
-    x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(u)));
-  right.resize(x.size());
-  arithmetic::sigmoid(x, right);
-  std::vector<float> given(x.size());
-  subject().sigmoid(x.data(), given.data(), x.size());
-  EXPECT_TRUE(bits(given) == bits(right));
-  // Neighbours of any kind change nothing: the same in other company, and in a row of any length.
-  for (std::size_t length : {1, 3, 8, 15, 16, 17, 31, 63, 64, 65, 129}) {
-    subject().sigmoid(x.data() + 7000, given.data(), length);
-    EXPECT_TRUE(std::memcmp(given.data(), right.data() + 7000, length * sizeof(float)) == 0)
-        << length;
-  }
-}
-
 TEST_P(EveryTarget, RoutesEveryShapeAndKindOfRowAsTheReferenceDoes) {
   static constexpr KernelShape shapes[] = {
       {1, 1},    {2, 1},    {3, 2},   {5, 4},   {8, 2},    {8, 8},    {12, 3},   {16, 1},
