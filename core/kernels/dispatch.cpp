@@ -9,6 +9,8 @@ extern const Kernels scalar_kernels;
 #if defined(__x86_64__)
 extern const Kernels avx2_kernels;
 extern const Kernels avx512_kernels;
+#elif defined(__aarch64__)
+extern const Kernels neon_kernels;
 #endif
 
 namespace {
@@ -24,6 +26,8 @@ std::vector<const Kernels*> find_available() {
                   __builtin_cpu_supports("avx512vl");
   if (v3) found.push_back(&avx2_kernels);
   if (v4) found.push_back(&avx512_kernels);
+#elif defined(__aarch64__)
+  found.push_back(&neon_kernels);
 #endif
   return found;
 }
@@ -34,6 +38,8 @@ std::atomic<Target> limit = Target::avx512;
 
 std::string_view name(Target target) {
   switch (target) {
+    case Target::neon:
+      return "neon";
     case Target::avx2:
       return "avx2";
     case Target::avx512:

@@ -19,6 +19,7 @@ namespace ballast::kernels {
 
 enum class Target {
   scalar,  ///< the reference, for every processor
+  neon,    ///< arm64
   avx2,    ///< x86-64-v3
   avx512,  ///< x86-64-v4
 };

@@ -147,6 +147,7 @@ struct Names {
 };
 using kernels::Target;
 using Cases = ::testing::Types<On<float, Target::scalar>, On<double, Target::scalar>,
+                               On<float, Target::neon>, On<double, Target::neon>,
                                On<float, Target::avx2>, On<double, Target::avx2>,
                                On<float, Target::avx512>, On<double, Target::avx512>>;
 TYPED_TEST_SUITE(Products, Cases, Names);
