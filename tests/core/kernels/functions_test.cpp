@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -70,29 +71,26 @@ TEST_P(FunctionsOfEveryTarget, TakeTheTangentAsArithmeticDoes) {
   expect_as_arithmetic(GetParam()->functions.tanh, arithmetic::tanh);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, FunctionsOfEveryTarget,
-                         testing::ValuesIn(kernels::available().begin(), kernels::available().end()),
-                         target_name);
-
-class DISABLED_FunctionsOfEveryTarget : public FunctionsOfEveryTarget {};
-
-TEST_P(DISABLED_FunctionsOfEveryTarget, TakeEveryFloatAsArithmeticDoes) {
-  constexpr std::uint64_t at_once = 1 << 20;
+TEST_P(FunctionsOfEveryTarget, DISABLED_TakeEveryFloatAsArithmeticDoes) {
+  constexpr std::uint64_t at_once = 1 << 16;
   const Kernels& subject = *GetParam();
-  std::vector<float> given(at_once);
+  std::vector<float> x(at_once), right(at_once), given(at_once);
+  const auto differ = [&](OfArray array, OfOne one) {
+    std::transform(x.begin(), x.end(), right.begin(), one);
+    array(x.data(), given.data(), at_once);
+    return std::memcmp(given.data(), right.data(), at_once * sizeof(float)) != 0;
+  };
   for (std::uint64_t first = 0; first < std::uint64_t{1} << 32; first += at_once) {
-    const auto x = patterns(first, first + at_once, 1);
-    subject.sigmoid(x.data(), given.data(), x.size());
-    ASSERT_TRUE(bits(given) == bits(one_by_one(arithmetic::sigmoid, x))) << "sigmoid from " << first;
-    subject.functions.exp(x.data(), given.data(), x.size());
-    ASSERT_TRUE(bits(given) == bits(one_by_one(arithmetic::exp, x))) << "exp from " << first;
-    subject.functions.tanh(x.data(), given.data(), x.size());
-    ASSERT_TRUE(bits(given) == bits(one_by_one(arithmetic::tanh, x))) << "tanh from " << first;
+    for (std::uint64_t i = 0; i < at_once; ++i)
+      x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(first + i));
+    ASSERT_FALSE(differ(subject.sigmoid, arithmetic::sigmoid)) << first;
+    ASSERT_FALSE(differ(subject.functions.exp, arithmetic::exp)) << first;
+    ASSERT_FALSE(differ(subject.functions.tanh, arithmetic::tanh)) << first;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, DISABLED_FunctionsOfEveryTarget,
-                         testing::ValuesIn(kernels::available().begin() + 1, kernels::available().end()),
+INSTANTIATE_TEST_SUITE_P(Kernels, FunctionsOfEveryTarget,
+                         testing::ValuesIn(kernels::available().begin(), kernels::available().end()),
                          target_name);
 
 }  // namespace
