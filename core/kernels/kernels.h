@@ -50,7 +50,7 @@ struct RouteRows {
   float* weight_sums = nullptr;           ///< `[tokens]`, or null
   float* cutoffs = nullptr;               ///< `[tokens]`, or null, which it is when top_k = experts
   std::uint8_t* finite = nullptr;         ///< `[tokens]`: 1 when every score of the row is finite
-  float* scratch = nullptr;               ///< route_scratch(experts) values
+  float* scratch = nullptr;               ///< row_scratch(experts) values
   std::int32_t* index_scratch = nullptr;  ///< row_scratch(experts) values
 };
 

@@ -173,7 +173,7 @@ void Router<Real>::route_by_kernels(Routing<float>& routing, std::span<const flo
   routing.selection.cutoffs.resize(k < experts ? tokens : 0);
   routing.weight_sums.resize(settings_.renormalize ? tokens : 0);
   routing.finite.resize(tokens);
-  std::vector<float> scratch(kernels::route_scratch(experts));
+  std::vector<float> scratch(kernels::row_scratch(experts));
   std::vector<std::int32_t> index_scratch(kernels::row_scratch(experts));
   kernels::active().route({.tokens = tokens,
                            .experts = experts,

@@ -90,7 +90,7 @@ Selection<float> select_by_kernels(MatrixView<const float> scores, std::span<con
   const std::size_t experts = scores.cols();
   Selection<float> selection{.indices = {scores.rows(), top_k},
                              .cutoffs = std::vector<float>(top_k < experts ? scores.rows() : 0)};
-  std::vector<float> scratch(kernels::route_scratch(experts));
+  std::vector<float> scratch(kernels::row_scratch(experts));
   std::vector<std::int32_t> index_scratch(kernels::row_scratch(experts));
   std::vector<std::uint8_t> finite(scores.rows());
   kernels::active().route({.tokens = scores.rows(),

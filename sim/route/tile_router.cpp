@@ -21,7 +21,7 @@ TileRouter::TileRouter(const RouterSettings& settings, std::size_t tokens_max)
       stride_(stride_for(settings.routed_experts)),
       scores_(std::make_unique_for_overwrite<float[]>(tokens_max * stride_)),
       gates_(settings.score == ScoreFunction::logit ? tokens_max * stride_ : 0),
-      scratch_(kernels::route_scratch(settings.routed_experts)),
+      scratch_(kernels::row_scratch(settings.routed_experts)),
       index_scratch_(kernels::row_scratch(settings.routed_experts)) {}
 
 void TileRouter::route(MatrixView<const float> logits, std::span<const float> biases,

@@ -37,7 +37,7 @@ struct Tile {
         scores(tokens * stride),
         weights(tokens * shape.top_k),
         cutoffs(tokens),
-        scratch(kernels::route_scratch(shape.experts)),
+        scratch(kernels::row_scratch(shape.experts)),
         indices(tokens * shape.top_k),
         index_scratch(kernels::row_scratch(shape.experts)),
         finite(tokens),

@@ -111,7 +111,7 @@ inline RouteAnswer route_by(const kernels::Kernels& kernels, const RouteTrial& t
   for (std::size_t t = 0; t < tokens && !trial.sigmoid; ++t) {
     std::ranges::copy(trial.logits.row(t), answer.scores.data() + t * stride);
   }
-  std::vector<float> scratch(kernels::route_scratch(experts));
+  std::vector<float> scratch(kernels::row_scratch(experts));
   std::vector<std::int32_t> index_scratch(kernels::row_scratch(experts));
   kernels.route({.tokens = tokens,
                  .experts = experts,
