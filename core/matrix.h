@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/align/aligned_allocator.hpp>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -34,7 +35,8 @@ class MatrixView {
 };
 
 /// Owned row-major storage of `rows` x `cols` values. Shapes in this project are written
-/// `[rows, cols]`, for example `[tokens, experts]`.
+/// `[rows, cols]`, for example `[tokens, experts]`. It begins with a cache line, so that vectors of
+/// the processor do not lie across two of them where rows are whole lines.
 template <class T>
 class Matrix {
  public:
@@ -62,7 +64,8 @@ class Matrix {
  private:
   std::size_t rows_ = 0;
   std::size_t cols_ = 0;
-  std::vector<T> values_;
+  static constexpr std::size_t cache_line = 64;  ///< bytes
+  std::vector<T, boost::alignment::aligned_allocator<T, cache_line>> values_;
 };
 
 }  // namespace ballast

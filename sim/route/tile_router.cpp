@@ -19,8 +19,8 @@ std::size_t stride_for(std::size_t experts) {
 TileRouter::TileRouter(const RouterSettings& settings, std::size_t tokens_max)
     : settings_(settings),
       stride_(stride_for(settings.routed_experts)),
-      scores_(std::make_unique_for_overwrite<float[]>(tokens_max * stride_)),
-      gates_(settings.score == ScoreFunction::logit ? tokens_max * stride_ : 0),
+      scores_(tokens_max, stride_),
+      gates_(settings.score == ScoreFunction::logit ? tokens_max : 0, stride_),
       scratch_(kernels::row_scratch(settings.routed_experts)),
       index_scratch_(kernels::row_scratch(settings.routed_experts)) {}
 
@@ -33,7 +33,7 @@ void TileRouter::route(MatrixView<const float> logits, std::span<const float> bi
   const bool sigmoid = settings_.score == ScoreFunction::sigmoid;
   const bool apart = settings_.score == ScoreFunction::logit;
   for (std::size_t t = 0; t < logits.rows() && !sigmoid; ++t) {
-    const std::span scores(scores_.get() + t * stride_, logits.cols());
+    const std::span scores(scores_.data() + t * stride_, logits.cols());
     if (apart) {
       std::ranges::copy(logits.row(t), scores.begin());
       arithmetic::softmax(logits.row(t), std::span(gates_.data() + t * stride_, logits.cols()));
@@ -47,9 +47,9 @@ void TileRouter::route(MatrixView<const float> logits, std::span<const float> bi
                            .biases = biases.data(),
                            .logits = sigmoid ? logits.data() : nullptr,
                            .logits_stride = logits.cols(),
-                           .scores = scores_.get(),
+                           .scores = scores_.data(),
                            .scores_stride = stride_,
-                           .gates = apart ? gates_.data() : scores_.get(),
+                           .gates = apart ? gates_.data() : scores_.data(),
                            .gates_stride = stride_,
                            .renormalize = settings_.renormalize,
                            .scale = static_cast<float>(settings_.routed_scale),

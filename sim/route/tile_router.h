@@ -29,7 +29,7 @@ class TileRouter {
   /// none.
   void route(MatrixView<const float> logits, std::span<const float> biases, const RoutedRows& out);
 
-  const float* scores() const { return scores_.get(); }
+  const float* scores() const { return scores_.data(); }
   std::size_t stride() const { return stride_; }
 
  private:
@@ -38,8 +38,8 @@ class TileRouter {
 
   RouterSettings settings_;
   std::size_t stride_;
-  std::unique_ptr<float[]> scores_;
-  std::vector<float> gates_, scratch_;
+  Matrix<float> scores_, gates_;
+  std::vector<float> scratch_;
   std::vector<std::int32_t> index_scratch_;
 };
 

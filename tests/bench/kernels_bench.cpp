@@ -34,7 +34,7 @@ struct Tile {
   explicit Tile(const Shape& shape)
       : tokens(std::clamp<std::size_t>((std::size_t{1} << 17) / shape.experts / 16 * 16, 16, 2048)),
         stride(shape.experts % 256 == 0 ? shape.experts + 16 : shape.experts),
-        scores(tokens * stride),
+        scores(tokens, stride),
         weights(tokens * shape.top_k),
         cutoffs(tokens),
         scratch(kernels::row_scratch(shape.experts)),
@@ -69,7 +69,8 @@ struct Tile {
   }
 
   std::size_t tokens, stride;
-  std::vector<float> scores, weights, cutoffs, scratch;
+  Matrix<float> scores;
+  std::vector<float> weights, cutoffs, scratch;
   std::vector<std::int32_t> indices, index_scratch;
   std::vector<std::uint8_t> finite;
   std::vector<std::int64_t> loads;
