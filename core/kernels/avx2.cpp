@@ -12,18 +12,14 @@ namespace avx2 {
 namespace {
 
 #include "core/kernels/kernels.inc"
-#include "core/kernels/functions.inc"
-#include "core/kernels/products.inc"
-#include "core/kernels/random_fills.inc"
 
 }  // namespace
 }  // namespace avx2
 
 extern const Kernels avx2_kernels = {
-    Target::avx2,          avx2::sigmoid,         avx2::route,
-    avx2::count_bins,      avx2::collect_inside,  avx2::order_statistic,
-    avx2::random_fills,    avx2::functions,       avx2::multiply<float>,
-    avx2::multiply<double>};
+    Target::avx2,     avx2::sigmoid,         avx2::route,           avx2::count_few,
+    avx2::count_bins, avx2::collect_inside,  avx2::order_statistic, avx2::random_fills,
+    avx2::functions,  avx2::multiply<float>, avx2::multiply<double>};
 
 }  // namespace ballast::kernels
 

@@ -64,6 +64,8 @@ constexpr std::size_t route_scratch(std::size_t experts) {
   return (rows_at_once + 1) * row_scratch(experts);
 }
 
+constexpr std::size_t count_few_max = 16;
+
 /// Required biases r = cutoff - score, or given as such, to count in bins; see HistogramRange.
 struct CountBins {
   std::size_t tokens = 0;
@@ -104,6 +106,10 @@ struct Kernels {
   /// out[i] = arithmetic::sigmoid(in[i]); `out` may be `in`.
   void (*sigmoid)(const float* in, float* out, std::size_t count);
   void (*route)(const RouteRows& rows);
+  /// counts[j] += the number of indices that are j, for 0 <= j < experts <= count_few_max; other
+  /// indices do not count.
+  void (*count_few)(const std::int32_t* indices, std::size_t count, std::int64_t* counts,
+                    std::size_t experts);
   void (*count_bins)(CountBins& rows);
   void (*collect_inside)(const CollectInside& rows);
   /// The (position + 1)-th smallest of `count` > position values without NaN and without -0, which

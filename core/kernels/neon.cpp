@@ -12,18 +12,14 @@ namespace neon {
 namespace {
 
 #include "core/kernels/kernels.inc"
-#include "core/kernels/functions.inc"
-#include "core/kernels/products.inc"
-#include "core/kernels/random_fills.inc"
 
 }  // namespace
 }  // namespace neon
 
 extern const Kernels neon_kernels = {
-    Target::neon,          neon::sigmoid,         neon::route,
-    neon::count_bins,      neon::collect_inside,  neon::order_statistic,
-    neon::random_fills,    neon::functions,       neon::multiply<float>,
-    neon::multiply<double>};
+    Target::neon,     neon::sigmoid,         neon::route,           neon::count_few,
+    neon::count_bins, neon::collect_inside,  neon::order_statistic, neon::random_fills,
+    neon::functions,  neon::multiply<float>, neon::multiply<double>};
 
 }  // namespace ballast::kernels
 

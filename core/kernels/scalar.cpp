@@ -72,6 +72,14 @@ bool is_observed(const std::uint8_t* observed, std::size_t t) {
   return observed == nullptr || observed[t] != 0;
 }
 
+void count_few(const std::int32_t* indices, std::size_t count, std::int64_t* counts,
+               std::size_t experts) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto j = static_cast<std::size_t>(indices[i]);
+    if (j < experts) ++counts[j];
+  }
+}
+
 void count_bins(CountBins& rows) {
   for (std::size_t t = 0; t < rows.tokens; ++t) {
     if (!is_observed(rows.observed, t)) continue;
@@ -159,6 +167,7 @@ extern const Kernels scalar_kernels = {
     Target::scalar,
     map<arithmetic::sigmoid>,
     route,
+    count_few,
     count_bins,
     collect_inside,
     order_statistic,

@@ -127,6 +127,9 @@ BALLAST_SIMD M is_nan(F a) {
 BALLAST_SIMD M igt(I a, I b) {
   return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b))};
 }
+BALLAST_SIMD M ieq(I a, I b) {
+  return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b))};
+}
 BALLAST_SIMD M all_lanes() {
   return {_mm256_castsi256_ps(iset(-1))};
 }

@@ -116,6 +116,9 @@ BALLAST_SIMD M is_nan(F a) {
 BALLAST_SIMD M igt(I a, I b) {
   return _mm512_cmpgt_epi32_mask(a, b);
 }
+BALLAST_SIMD M ieq(I a, I b) {
+  return _mm512_cmpeq_epi32_mask(a, b);
+}
 BALLAST_SIMD M all_lanes() {
   return 0xffff;
 }

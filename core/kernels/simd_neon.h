@@ -36,6 +36,9 @@ BALLAST_SIMD I lane_numbers() {
 BALLAST_SIMD M igt(I a, I b) {
   return {vcgtq_s32(a.low, b.low), vcgtq_s32(a.high, b.high)};
 }
+BALLAST_SIMD M ieq(I a, I b) {
+  return {vceqq_s32(a.low, b.low), vceqq_s32(a.high, b.high)};
+}
 BALLAST_SIMD M first_lanes(std::size_t n) {
   return igt(iset(static_cast<std::int32_t>(n)), lane_numbers());
 }

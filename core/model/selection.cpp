@@ -206,6 +206,10 @@ void count_few(std::span<const std::int32_t> indices, std::span<std::int64_t> co
 
 void count_assignments(MatrixView<const std::int32_t> indices, std::span<const std::uint8_t> valid,
                        std::span<std::int64_t> counts) {
+  if (valid.empty() && counts.size() <= kernels::count_few_max) {
+    kernels::active().count_few(indices.data(), indices.values().size(), counts.data(), counts.size());
+    return;
+  }
   if (valid.empty() && counts.size() <= few_experts) {
     count_few(indices.values(), counts);
     return;

@@ -54,7 +54,8 @@ TEST_P(EveryTarget, RoutesEveryShapeAndKindOfRowAsTheReferenceDoes) {
   static constexpr KernelShape shapes[] = {
       {1, 1},    {2, 1},    {3, 2},   {5, 4},   {8, 2},    {8, 8},    {12, 3},   {16, 1},
       {17, 8},   {33, 9},   {60, 4},  {64, 6},  {64, 64},  {65, 12},  {100, 31}, {128, 8},
-      {160, 32}, {250, 11}, {256, 8}, {300, 1}, {384, 24}, {896, 16}, {1000, 40}};
+      {160, 32}, {250, 11}, {256, 8}, {300, 1}, {384, 24}, {896, 16}, {1000, 40},
+      {64, 4},   {70, 10},  {90, 16}, {200, 17}, {400, 32}, {512, 33}, {97, 5}};
   std::uint64_t seed = 0;
   for (const auto [experts, top_k] : shapes) {
     for (const Draw draw : all_draws) {
@@ -136,6 +137,23 @@ BinAnswer bins_by(const Kernels& kernels, const BinTrial& trial) {
   answer.below = rows.below;
   answer.above = rows.above;
   return answer;
+}
+
+TEST_P(EveryTarget, CountsFewExpertsAsTheyComeAndNoOtherIndex) {
+  Stream stream(5);
+  for (std::size_t experts = 1; experts <= kernels::count_few_max; ++experts) {
+    for (const std::size_t size : {0, 1, 7, 16, 33, 1000}) {
+      std::vector<std::int32_t> indices(size);
+      for (auto& index : indices) index = static_cast<std::int32_t>(uniform(stream) * 20.0) - 2;
+      if (size > 4) indices[3] = std::numeric_limits<std::int32_t>::min();
+      std::vector<std::int64_t> counts(experts, 5), expected(experts, 5);
+      for (std::size_t j = 0; j < experts; ++j) {
+        expected[j] += std::ranges::count(indices, static_cast<std::int32_t>(j));
+      }
+      subject().count_few(indices.data(), indices.size(), counts.data(), experts);
+      EXPECT_EQ(counts, expected) << size << " indices of " << experts;
+    }
+  }
 }
 
 TEST_P(EveryTarget, CountsInTheBinsOfTheDefinition) {
