@@ -84,7 +84,7 @@ class DenseResults final : public ResultsInMemory {
         chosen_(shape.tokens, shape.experts) {}
 
   void take(const sim::RoutingRows& rows) override {
-    constexpr std::size_t piece = 128;
+    const std::size_t piece = 4096 / weights_.cols() + 1;  // stays near until it is complete
     const std::size_t tokens = rows.indices.rows();
     executor_.for_each((tokens + piece - 1) / piece, [&](std::size_t i) {
       const std::size_t first = i * piece, count = std::min(piece, tokens - first);
