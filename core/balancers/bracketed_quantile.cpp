@@ -95,11 +95,15 @@ Brackets open_brackets(std::size_t experts) {
   return {std::vector<float>(experts, -infinity), std::vector<float>(experts, infinity), 0.0};
 }
 
+double bracket_reach(double n, double share) {
+  return 5.0 * std::sqrt(n * share * (1.0 - share)) + 1.0;
+}
+
 Brackets brackets_from_sample(BracketedQuantile& sample, std::size_t experts, std::int64_t position,
                               std::int64_t tokens) {
   const auto size = static_cast<double>(sample.tokens());
   const double share = (static_cast<double>(position) + 0.5) / static_cast<double>(tokens);
-  const double reach = 5.0 * std::sqrt(size * share * (1.0 - share)) + 1.0;
+  const double reach = bracket_reach(size, share);
   const auto low = static_cast<std::int64_t>(std::floor(size * share - reach));
   const auto high = static_cast<std::int64_t>(std::ceil(size * share + reach));
   Brackets brackets = open_brackets(experts);

@@ -57,9 +57,13 @@ class BracketedQuantile {
 /// Brackets that hold everything: for a batch that may be kept whole.
 Brackets open_brackets(std::size_t experts);
 
+/// How many of n sample values a bracket reaches to each side of the one that `share` of all values
+/// are below: 5 standard deviations of the number below it, sqrt(n share (1 - share)), and one.
+double bracket_reach(double n, double share);
+
 /// Brackets for the (position + 1)-th smallest of `tokens` values of each expert from a sample that
-/// was observed with open brackets: 5 standard deviations of the number of sample values below it
-/// to each side, were the sample drawn at random.
+/// was observed with open brackets: bracket_reach to each side, as if the sample were drawn at
+/// random.
 Brackets brackets_from_sample(BracketedQuantile& sample, std::size_t experts, std::int64_t position,
                               std::int64_t tokens);
 

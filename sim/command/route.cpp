@@ -17,6 +17,7 @@
 #include "sim/npy/npy_array.h"
 #include "sim/npy/npy_header.h"
 #include "sim/output/output_directory.h"
+#include "sim/route/route_memory.h"
 #include "sim/route/route_summary.h"
 #include "sim/route/routing_files.h"
 #include "sim/scenario/words.h"
@@ -81,6 +82,7 @@ struct RouteOptions {
   RouteQuestion question = {};
   std::size_t threads = 1;
   bool json = false;
+  bool dry_run = false;
   bool help = false;
 
   /// The file that gives the shape.
@@ -107,7 +109,9 @@ po::options_description shown_options() {
                                                          "write the results into a new directory")(
       "threads", integer("N"), "default: all processors; changes no result")(
       "timing", "tell the time of the stages, in ns per token and expert")(
-      "json", "print the summary as JSON, no table")("help", "print this text");
+      "json", "print the summary as JSON, no table")(
+      "dry-run", "look at the files and tell the memory it would take; route nothing")(
+      "help", "print this text");
   return shown;
 }
 
@@ -209,6 +213,10 @@ RouteOptions read_options(Arguments arguments) {
       std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, most_threads);
   options.threads = number(given, "threads", processors, most_threads);
   options.json = given.contains("json");
+  options.dry_run = given.contains("dry-run");
+  if (options.dry_run && options.out) {
+    throw UsageError("--dry-run routes nothing, so there is nothing to write by --out");
+  }
   return options;
 }
 
@@ -286,6 +294,28 @@ BatchSteps iterate_or_refuse(const RouteOptions& options, const Batch& batch,
   }
 }
 
+/// What would be done, and the memory it would take.
+void write_plan(const RouteOptions& options, const LogitSource& logits, std::ostream& out) {
+  const RouteQuestion& question = options.question;
+  const MemoryEstimate memory =
+      estimate_memory(question, logits, options.mask.has_value(), options.threads);
+  if (options.json) {
+    nlohmann::ordered_json terms;
+    for (const MemoryTerm& term : memory.terms) terms[term.name] = term.bytes;
+    out << nlohmann::ordered_json{{"tokens", logits.tokens()},
+                                  {"experts", logits.experts()},
+                                  {"threads", options.threads},
+                                  {"memory_bytes", memory.bytes()},
+                                  {"memory", terms}}
+               .dump(2)
+        << "\n";
+    return;
+  }
+  out << logits.tokens() << " tokens of " << options.input() << ", " << logits.experts()
+      << " experts, top-" << question.router.top_k << ", " << text(question.balancer)
+      << "\nmemory: " << memory_text(memory) << "\n";
+}
+
 }  // namespace
 
 ExitCode route(Arguments arguments, std::ostream& out, std::ostream&) {
@@ -300,6 +330,11 @@ ExitCode route(Arguments arguments, std::ostream& out, std::ostream&) {
   check_experts(options, logits->experts());
   const auto mask = read_mask(options, logits->tokens());
   auto balancer = balancer_for(question, read_biases(options, logits->experts()));
+
+  if (options.dry_run) {
+    write_plan(options, *logits, out);
+    return ExitCode::pass;
+  }
 
   std::optional<OutputDirectory> directory;
   std::optional<RoutingFiles> files;

@@ -36,6 +36,14 @@ BatchBalancer::BatchBalancer(const BalancerChoice& choice, const RouterSettings&
   }
 }
 
+double BatchBalancer::kept_share(std::size_t tokens, const RouterSettings& router) {
+  if (tokens <= small_batch) return 1.0;
+  constexpr auto sample = static_cast<double>(sample_runs * sample_run_tokens);
+  const double share =
+      static_cast<double>(router.top_k) / static_cast<double>(router.routed_experts);
+  return std::min(1.0, 2.0 * bracket_reach(sample, share) / sample);
+}
+
 PassCounts BatchBalancer::step(const Batch& batch, RoutingSink* sink, const Executor& executor) {
   switch (choice_.kind) {
     case BalancerChoice::Kind::exact:

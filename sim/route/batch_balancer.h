@@ -19,6 +19,9 @@ class BatchBalancer {
 
   std::span<const float> biases() const { return biases_; }
 
+  /// Which part of the required biases of a batch quantile:exact keeps, about.
+  static double kept_share(std::size_t tokens, const RouterSettings& router);
+
   /// Routes the batch under the biases, into `sink` (may be null), and moves the biases. Most
   /// choices take one pass. quantile:exact also routes a sample of 2048 tokens first, and an expert
   /// for which that has said too little takes three more passes. Throws std::invalid_argument as

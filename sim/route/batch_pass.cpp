@@ -20,11 +20,10 @@ constexpr std::size_t piece_tokens_max = 2048;
 constexpr std::size_t whole_vectors = 16;
 constexpr std::size_t pieces_in_window = 32;
 
-std::size_t piece_tokens_for(std::size_t experts, std::span<const TokenRange> ranges) {
+std::size_t longest(std::span<const TokenRange> ranges) {
   std::size_t longest = 0;
   for (const TokenRange& range : ranges) longest = std::max(longest, range.count);
-  const std::size_t tokens = std::min({piece_scores / experts, piece_tokens_max, longest});
-  return std::max(tokens / whole_vectors, std::size_t{1}) * whole_vectors;
+  return longest;
 }
 
 bool has_cutoffs(const RouterSettings& settings) {
@@ -104,11 +103,10 @@ class Pass {
         collector_(collector),
         sink_(sink),
         executor_(executor),
-        piece_tokens_(piece_tokens_for(settings.routed_experts, ranges)) {}
+        sizes_(pass_sizes(settings.routed_experts, longest(ranges))) {}
 
   void run(const TokenRange& range) {
-    const std::size_t end = range.first + range.count,
-                      window_tokens = piece_tokens_ * pieces_in_window;
+    const std::size_t end = range.first + range.count, window_tokens = sizes_.window;
     std::optional<Window> window;  // for those who bring no memory of their own
     for (std::size_t first = range.first; first < end; first += window_tokens) {
       const std::size_t count = std::min(window_tokens, end - first);
@@ -143,11 +141,11 @@ class Pass {
     StageClock clock;
     batch_.logits.open_window(first, count, executor_);
     clock.lap(times_.read);
-    const std::size_t pieces = (count + piece_tokens_ - 1) / piece_tokens_;
+    const std::size_t pieces = (count + sizes_.piece - 1) / sizes_.piece;
     double wall = 0.0;
     executor_.for_each(pieces, [&](std::size_t i) {
-      const std::size_t begin = i * piece_tokens_;
-      run_piece(first, begin, std::min(piece_tokens_, count - begin), rows);
+      const std::size_t begin = i * sizes_.piece;
+      run_piece(first, begin, std::min(sizes_.piece, count - begin), rows);
     });
     clock.lap(wall);
     times_ += times_of_workers().scaled_to(wall);
@@ -159,7 +157,7 @@ class Pass {
   void run_piece(std::size_t window_first, std::size_t begin, std::size_t count,
                  const RoutingRows& rows) {
     auto worker = workers_.take(
-        [&] { return std::make_unique<Worker>(settings_, piece_tokens_, collector_); });
+        [&] { return std::make_unique<Worker>(settings_, sizes_.piece, collector_); });
     const bool cutoffs = !rows.cutoffs.empty();
     const RoutedRows out{.indices = rows.indices.block(begin, count),
                          .weights = rows.weights.block(begin, count),
@@ -239,12 +237,18 @@ class Pass {
   StepCollector* collector_;
   RoutingSink* sink_;
   const Executor& executor_;
-  std::size_t piece_tokens_;
+  PassSizes sizes_;
   Workers workers_;
   StageTimes times_;
 };
 
 }  // namespace
+
+PassSizes pass_sizes(std::size_t experts, std::size_t tokens) {
+  const std::size_t at_most = std::min({piece_scores / experts, piece_tokens_max, tokens});
+  const std::size_t piece = std::max(at_most / whole_vectors, std::size_t{1}) * whole_vectors;
+  return {piece, piece * pieces_in_window};
+}
 
 PassCounts route_ranges(const RouterSettings& settings, std::span<const float> biases,
                         const Batch& batch, std::span<const TokenRange> ranges,

@@ -55,6 +55,13 @@ struct TokenRange {
   std::size_t first, count;
 };
 
+/// In how many tokens at a time a range of `tokens` is routed: `piece` by one thread, and `window`
+/// before results are handed on.
+struct PassSizes {
+  std::size_t piece, window;
+};
+PassSizes pass_sizes(std::size_t experts, std::size_t tokens);
+
 /// Routes the tokens of some ranges of the batch under the same biases, as the core's Router does,
 /// to the bit. `collector` (may be null) observes the tokens that a balancer does, `sink` (may be
 /// null) gets the results. Nothing depends on the executor, or on the size of windows and pieces.

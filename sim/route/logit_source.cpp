@@ -31,6 +31,11 @@ class RowsFile {
   std::size_t rows() const { return array_.shape()[0]; }
   std::size_t cols() const { return array_.shape()[1]; }
 
+  /// What a row takes in a buffer that it is read to.
+  std::uint64_t bytes_of_row() const {
+    return cols() * (sizeof(float) + (array_.dtype() == "<f4" ? 0 : sizeof(std::uint16_t)));
+  }
+
   MatrixView<const float> read(std::size_t first, std::size_t count, RowBuffer& buffer) const {
     const std::size_t values = count * cols();
     if (buffer.values.size() < values) buffer.values.resize(values);
@@ -62,6 +67,7 @@ class LogitsFile final : public LogitSource {
 
   std::size_t tokens() const override { return file_.rows(); }
   std::size_t experts() const override { return file_.cols(); }
+  Bytes bytes(std::size_t) const override { return {0, file_.bytes_of_row()}; }
 
   void open_window(std::size_t, std::size_t, const Executor&) override {}
   MatrixView<const float> rows(std::size_t first, std::size_t count,
@@ -84,10 +90,14 @@ class LogitsOfHidden final : public LogitSource {
           "(experts, " + std::to_string(hidden_.cols()) + ") would go with " + hidden_path);
     }
     gate_ = gate.read(0, gate.rows(), gate_buffer_);
+    gate_bytes_ = gate.rows() * gate.bytes_of_row();
   }
 
   std::size_t tokens() const override { return hidden_.rows(); }
   std::size_t experts() const override { return gate_.rows(); }
+  Bytes bytes(std::size_t window) const override {
+    return {gate_bytes_ + window * (hidden_.bytes_of_row() + experts() * sizeof(float)), 0};
+  }
 
   void open_window(std::size_t first, std::size_t count, const Executor& executor) override {
     window_first_ = first;
@@ -103,6 +113,7 @@ class LogitsOfHidden final : public LogitSource {
   RowsFile hidden_;
   RowBuffer gate_buffer_, hidden_buffer_;
   MatrixView<const float> gate_;
+  std::uint64_t gate_bytes_ = 0;
   std::size_t window_first_ = 0;
   std::vector<float> logits_;
 };

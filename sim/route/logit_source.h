@@ -24,6 +24,11 @@ class LogitSource {
   virtual ~LogitSource() = default;
   virtual std::size_t tokens() const = 0;
   virtual std::size_t experts() const = 0;
+  /// What it holds for windows of `window` tokens, and for a token of each reader's buffer.
+  struct Bytes {
+    std::uint64_t window, token_of_buffer;
+  };
+  virtual Bytes bytes(std::size_t /*window*/) const { return {0, 0}; }
 
   /// Makes the window of rows [first, first + count) the current one; what the last one took is
   /// given back.

@@ -232,6 +232,10 @@ std::uint64_t default_memory_limit_bytes() {
   return product({pages, page_bytes}) / 5 * 4;
 }
 
+std::string memory_text(const MemoryEstimate& estimate) {
+  return described(estimate.bytes(), estimate.largest());
+}
+
 std::string memory_text(std::span<const Scenario> runs) {
   const auto [total, largest] = estimate_together(runs);
   return described(total, largest);

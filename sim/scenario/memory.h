@@ -34,7 +34,10 @@ std::uint64_t parameter_count(const Scenario& scenario);
 /// 80 % of the machine's physical memory.
 std::uint64_t default_memory_limit_bytes();
 
-/// What runs would together hold, in words: "about 120 MiB, most of it for ...".
+/// In words: "about 120 MiB, most of it for ...".
+std::string memory_text(const MemoryEstimate& estimate);
+
+/// What runs would together hold, in words.
 std::string memory_text(std::span<const Scenario> runs);
 
 /// Refuses runs that would together hold more than the limit: throws InputError with the estimate

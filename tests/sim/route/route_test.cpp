@@ -358,6 +358,34 @@ TEST_F(Route, PrintsATableForPeople) {
 
 // What it refuses
 
+TEST_F(Route, TellsTheMemoryItWouldTakeAndWritesNothing) {
+  const std::string logits = write("logits.npy", bytes_of(random_matrix<float>(20000, 64, 3)));
+  const Words words = {logits, "--top-k", "6", "--threads", "2", "--dry-run"};
+  const auto outcome = run_route(words);
+  EXPECT_EQ(outcome.code, ExitCode::pass);
+  EXPECT_EQ(outcome.out.substr(0, outcome.out.find("memory: about ")),
+            "20000 tokens of " + logits + ", 64 experts, top-6, quantile:histogram:1000\n");
+  const auto plan = [&](const Words& more) {
+    return nlohmann::json::parse(run_route(plus(words, plus({"--json"}, more))).out);
+  };
+  const auto histogram = plan({});
+  // Two threads, 2048 tokens each at a time, and a histogram of 1000 bins for each expert.
+  EXPECT_EQ(histogram["memory"]["scores"], 2 * 2048 * 64 * 4);
+  EXPECT_EQ(histogram["memory"]["logits"], 2 * 2048 * 64 * 4);
+  EXPECT_EQ(histogram["memory"]["what the balancer observes"], 2 * 64 * 1000 * (8 + 2));
+  EXPECT_EQ(histogram["memory"]["results on their way out"], 20000 * (6 * 8 + 4));
+  std::int64_t sum = 0;
+  for (const auto& term : histogram["memory"]) sum += term.get<std::int64_t>();
+  EXPECT_EQ(histogram["memory_bytes"], sum);
+  // A bracket of 2 (5 sqrt(2048 q (1 - q)) + 1) of 2048 values, q = 6/64.
+  const auto exact = plan({"--balancer", "quantile:exact"});
+  const double kept =
+      exact["memory"]["what the balancer observes"].get<double>() / (20000 * 64 * 4);
+  EXPECT_NEAR(kept, 2.0 * (5.0 * std::sqrt(2048 * 0.09375 * 0.90625) + 1.0) / 2048, 1e-6);
+  EXPECT_EQ(plan({"--score", "logit"})["memory"]["scores"], 2 * 2 * 2048 * 64 * 4);
+  expect_refusal(plus(words, {"--out", path("out")}), ExitCode::usage, "--dry-run routes nothing");
+}
+
 TEST_F(Route, NamesTheFileAndWhatWouldBeRightForArraysItCannotUse) {
   const auto good = write("good.npy", bytes_of(random_matrix<float>(4, 3, 12)));
   const Words k = {"--top-k", "1"};
