@@ -44,6 +44,13 @@ class Matrix {
   Matrix(std::size_t rows, std::size_t cols, T value = T{})
       : rows_(rows), cols_(cols), values_(rows * cols, value) {}
 
+  /// Takes another shape, in the same memory if it is enough. What the values are then is left open.
+  void reshape(std::size_t rows, std::size_t cols) {
+    rows_ = rows;
+    cols_ = cols;
+    values_.resize(rows * cols);
+  }
+
   std::size_t rows() const { return rows_; }
   std::size_t cols() const { return cols_; }
   T* data() { return values_.data(); }

@@ -44,12 +44,13 @@ std::size_t piece_rows_for(std::size_t rows, std::size_t pieces_across) {
 /// Cuts the output, never the sums, into pieces that go to threads if there is enough to do.
 template <class Real>
 void run(const Product<Real>& product, const Executor& executor) {
-  constexpr std::size_t small = 128 * 1024, piece_cols = kernels::product_cols_max;
+  constexpr std::size_t small = 1024 * 1024, piece_cols = kernels::product_cols_max;
   const bool whole = product.rows * product.cols * product.depth <= small;
   const std::size_t across = (product.cols + piece_cols - 1) / piece_cols;
   const std::size_t piece_rows =
       whole ? kernels::product_rows_max : piece_rows_for(product.rows, across);
   const std::size_t down = (product.rows + piece_rows - 1) / piece_rows;
+  if (down * across == 1) return multiply_piece(product);
   const Executor& pieces = whole ? serial_executor() : executor;
   pieces.for_each(down * across, [&](std::size_t piece) {
     multiply_piece(part(product, piece / across * piece_rows, piece_rows,

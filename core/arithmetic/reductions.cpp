@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/arithmetic/functions.h"
+#include "core/kernels/kernels.h"
 
 namespace ballast::arithmetic {
 namespace {
@@ -113,6 +114,20 @@ float dot(std::span<const float> a, std::span<const float> b) {
 }
 double dot(std::span<const double> a, std::span<const double> b) {
   return dot_of(a, b);
+}
+
+void dots(std::span<const float* const> a, std::span<const float* const> b, std::size_t length,
+          std::span<float> out) {
+  kernels::active().reductions.dots(a.data(), b.data(), out.size(), length, out.data());
+}
+void dots(std::span<const double* const> a, std::span<const double* const> b, std::size_t length,
+          std::span<double> out) {
+  for (std::size_t r = 0; r < out.size(); ++r)
+    out[r] = dot(std::span(a[r], length), std::span(b[r], length));
+}
+
+void sums_of_squares(std::span<const float* const> rows, std::size_t length, std::span<double> out) {
+  kernels::active().reductions.squares(rows.data(), rows.size(), length, out.data());
 }
 
 float log_sum_exp(std::span<const float> x) {

@@ -30,6 +30,16 @@ double sum_in_double(std::span<const float> values);
 float dot(std::span<const float> a, std::span<const float> b);
 double dot(std::span<const double> a, std::span<const double> b);
 
+/// out_r = dot(a_r, b_r) for vectors of `length` values from a_r and b_r on. Faster than one after the other, since in
+/// a chain each term waits for the last.
+void dots(std::span<const float* const> a, std::span<const float* const> b, std::size_t length,
+          std::span<float> out);
+void dots(std::span<const double* const> a, std::span<const double* const> b, std::size_t length,
+          std::span<double> out);
+
+/// out_r = the sum of the squares of `length` values from rows_r on, in double: one chain in order, from +0.
+void sums_of_squares(std::span<const float* const> rows, std::size_t length, std::span<double> out);
+
 /// log(sum_i e^(x_i)) as m + log(sum_i e^(x_i - m)) with m = max x, so that it does not overflow;
 /// the sum is `sum`. -inf for no entries and when all are -inf; NaN with a NaN entry; else +inf
 /// with a +inf entry.

@@ -32,7 +32,16 @@ std::vector<const Kernels*> find_available() {
   return found;
 }
 
-std::atomic<Target> limit = Target::avx512;
+const Kernels* widest_up_to(Target limit) {
+  const Kernels* widest = available().front();
+  for (const Kernels* const kernels : available()) {
+    if (kernels->target <= limit) widest = kernels;
+  }
+  return widest;
+}
+
+/// Null until it is asked for, or set.
+std::atomic<const Kernels*> in_use = nullptr;
 
 }  // namespace
 
@@ -55,15 +64,16 @@ std::span<const Kernels* const> available() {
 }
 
 const Kernels& active() {
-  const Kernels* widest = available().front();
-  for (const Kernels* const kernels : available()) {
-    if (kernels->target <= limit.load(std::memory_order_relaxed)) widest = kernels;
+  const Kernels* kernels = in_use.load(std::memory_order_relaxed);
+  if (kernels == nullptr) {
+    kernels = widest_up_to(Target::avx512);
+    in_use.store(kernels, std::memory_order_relaxed);
   }
-  return *widest;
+  return *kernels;
 }
 
 void limit_target(Target target) {
-  limit.store(target, std::memory_order_relaxed);
+  in_use.store(widest_up_to(target), std::memory_order_relaxed);
 }
 
 }  // namespace ballast::kernels

@@ -8,6 +8,7 @@
 #include "core/kernels/functions.h"
 #include "core/kernels/product.h"
 #include "core/kernels/random_fills.h"
+#include "core/kernels/reductions.h"
 
 /// The inner loops of routing and balancing, in one version for each kind of processor and one
 /// plain version that says what all of them compute. Every version gives the same bits: which one
@@ -117,6 +118,7 @@ struct Kernels {
   float (*order_statistic)(float* values, float* scratch, std::size_t count, std::size_t position);
   RandomFills random;
   Functions functions;
+  Reductions reductions;
   void (*multiply)(const Product<float>& product);
   void (*multiply_double)(const Product<double>& product);
 };

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/arithmetic/functions.h"
+#include "core/arithmetic/reductions.h"
 #include "core/balancers/histogram.h"
 #include "core/kernels/kernels.h"
 #include "core/model/selection.h"
@@ -22,6 +23,20 @@ namespace {
 template <float (*function)(float)>
 void map(const float* in, float* out, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) out[i] = function(in[i]);
+}
+
+void dots(const float* const* a, const float* const* b, std::size_t count, std::size_t length,
+          float* out) {
+  for (std::size_t r = 0; r < count; ++r)
+    out[r] = arithmetic::dot(std::span(a[r], length), std::span(b[r], length));
+}
+
+void squares(const float* const* rows, std::size_t count, std::size_t length, double* out) {
+  for (std::size_t r = 0; r < count; ++r) {
+    double sum = 0.0;
+    for (const float x : std::span(rows[r], length)) sum += double{x} * double{x};
+    out[r] = std::isnan(sum) ? std::numeric_limits<double>::quiet_NaN() : sum;
+  }
 }
 
 /// Small enough to vanish in any sum that is not nearly zero itself; in K3's code.
@@ -173,6 +188,7 @@ extern const Kernels scalar_kernels = {
     order_statistic,
     {scalar::fill_uniform, scalar::fill_normal, scalar::fill_log_normal, scalar::fill_gumbel},
     {map<arithmetic::exp>, map<arithmetic::tanh>},
+    {dots, squares},
     multiply<float>,
     multiply<double>};
 

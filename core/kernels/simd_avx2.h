@@ -306,5 +306,9 @@ BALLAST_SIMD void store(double* p, D x, std::size_t n) {
 BALLAST_SIMD D fma(D a, D b, D c) {
   return _mm256_fmadd_pd(a, b, c);
 }
+BALLAST_SIMD void widen(F x, D& front, D& back) {
+  front = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+  back = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+}
 
 }  // namespace ballast::kernels::avx2

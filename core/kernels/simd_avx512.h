@@ -325,5 +325,9 @@ BALLAST_SIMD void store(double* p, D x, std::size_t n) {
 BALLAST_SIMD D fma(D a, D b, D c) {
   return _mm512_fmadd_pd(a, b, c);
 }
+BALLAST_SIMD void widen(F x, D& front, D& back) {
+  front = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+  back = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+}
 
 }  // namespace ballast::kernels::avx512

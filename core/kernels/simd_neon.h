@@ -387,6 +387,10 @@ BALLAST_SIMD D operator-(double a, D b) {
 BALLAST_SIMD D fma(D a, D b, D c) {
   return {vfmaq_f64(c.low, a.low, b.low), vfmaq_f64(c.high, a.high, b.high)};
 }
+BALLAST_SIMD void widen(F x, D& front, D& back) {
+  front = {vcvt_f64_f32(vget_low_f32(x.low)), vcvt_high_f64_f32(x.low)};
+  back = {vcvt_f64_f32(vget_low_f32(x.high)), vcvt_high_f64_f32(x.high)};
+}
 
 // What products.inc has for the compiler's own vectors.
 BALLAST_SIMD F number_or(F x, F other) {

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "core/arithmetic/functions.h"
+#include "core/model/elementwise.h"
 
 namespace ballast {
 
@@ -23,11 +24,37 @@ struct Factors {
   Real gate, up, gate_slope, up_slope;
 };
 
-template <class Real>
-Factors<Real> factors(Activation activation, Real gate, Real up) {
-  if (activation == Activation::swiglu) return {gate, up, Real{1}, Real{1}};
-  return {static_cast<Real>(gate_cap) * gate, static_cast<Real>(up_cap) * up, Real{1} - gate * gate,
-          Real{1} - up * up};
+template <Activation activation, class Real>
+Factors<Real> factors(Real gate, Real up) {
+  if constexpr (activation == Activation::swiglu) {
+    return {gate, up, Real{1}, Real{1}};
+  } else {
+    return {static_cast<Real>(gate_cap) * gate, static_cast<Real>(up_cap) * up,
+            Real{1} - gate * gate, Real{1} - up * up};
+  }
+}
+
+/// h from what the cache holds.
+template <Activation activation, class Real>
+void combine(std::span<const Real> gate, std::span<const Real> sigmoid, std::span<const Real> up,
+             std::span<Real> hidden) {
+  for (std::size_t i = 0; i < hidden.size(); ++i) {
+    const auto f = factors<activation>(gate[i], up[i]);
+    hidden[i] = f.gate * sigmoid[i] * f.up;
+  }
+}
+
+/// With h = a(g) sigmoid(g) c(u):  dg = dh c (a' sigmoid + a sigmoid (1 - sigmoid)),  du = dh a sigmoid c'.
+/// They take the place of what the cache holds of g and u.
+template <Activation activation, class Real>
+void differentiate(std::span<Real> gate, std::span<const Real> sigmoid, std::span<Real> up,
+                   std::span<const Real> dhidden) {
+  for (std::size_t i = 0; i < dhidden.size(); ++i) {
+    const auto f = factors<activation>(gate[i], up[i]);
+    const Real s = sigmoid[i], dh = dhidden[i];
+    up[i] = dh * f.gate * s * f.up_slope;
+    gate[i] = dh * f.up * s * (f.gate_slope + f.gate * (Real{1} - s));
+  }
 }
 
 }  // namespace
@@ -53,38 +80,33 @@ void Glu<Real>::forward(MatrixView<const Real> x, GluCache<Real>& cache, std::si
   if (activation_ == Activation::situ) {
     tanh_of_quotient(g.values(), static_cast<Real>(gate_cap));
     tanh_of_quotient(u.values(), static_cast<Real>(up_cap));
-  }
-  for (std::size_t i = 0; i < h.values().size(); ++i) {
-    const auto f = factors(activation_, g.values()[i], u.values()[i]);
-    h.values()[i] = f.gate * s.values()[i] * f.up;
+    combine<Activation::situ, Real>(g.values(), s.values(), u.values(), h.values());
+  } else {
+    combine<Activation::swiglu, Real>(g.values(), s.values(), u.values(), h.values());
   }
   down.forward(h, y, executor);
 }
 
-// With h = a(g) sigmoid(g) c(u):  dg = dh c (a' sigmoid + a sigmoid (1 - sigmoid)),  du = dh a sigmoid c'.
 template <class Real>
-void Glu<Real>::backward(MatrixView<const Real> x, const GluCache<Real>& cache, std::size_t first,
+void Glu<Real>::backward(MatrixView<const Real> x, GluCache<Real>& cache, std::size_t first,
                          MatrixView<const Real> dy, MatrixView<Real> dx, const Executor& executor) {
   const auto g = cache.gate.view().block(first, x.rows());
   const auto s = cache.sigmoid.view().block(first, x.rows());
   const auto u = cache.up.view().block(first, x.rows());
   const auto h = cache.hidden.view().block(first, x.rows());
-  Matrix<Real> dg(h.rows(), h.cols()), du(h.rows(), h.cols());
   down.backward_weight(h, dy, executor);
-  down.backward_input(dy, dg, executor);  // dh, turned into dg in place
-  for (std::size_t i = 0; i < h.values().size(); ++i) {
-    const auto f = factors(activation_, g.values()[i], u.values()[i]);
-    const Real sigmoid = s.values()[i];
-    const Real dh = dg.values()[i];
-    du.values()[i] = dh * f.gate * sigmoid * f.up_slope;
-    dg.values()[i] = dh * f.up * sigmoid * (f.gate_slope + f.gate * (Real{1} - sigmoid));
+  down.backward_input(dy, h, executor);  // dh in place of h
+  if (activation_ == Activation::situ) {
+    differentiate<Activation::situ, Real>(g.values(), s.values(), u.values(), h.values());
+  } else {
+    differentiate<Activation::swiglu, Real>(g.values(), s.values(), u.values(), h.values());
   }
-  gate.backward_weight(x, dg, executor);
-  up.backward_weight(x, du, executor);
-  gate.backward_input(dg, dx, executor);
+  gate.backward_weight(x, g, executor);
+  up.backward_weight(x, u, executor);
+  gate.backward_input(g, dx, executor);
   Matrix<Real> through_up(dx.rows(), dx.cols());
-  up.backward_input(du, through_up, executor);
-  for (std::size_t i = 0; i < dx.values().size(); ++i) dx.values()[i] += through_up.values()[i];
+  up.backward_input(u, through_up, executor);
+  add_to<Real>(dx.values(), through_up.values());
 }
 
 template class Glu<float>;

@@ -14,6 +14,10 @@ struct GluCache {
   GluCache() = default;
   GluCache(std::size_t tokens, std::size_t inner)
       : gate(tokens, inner), sigmoid(tokens, inner), up(tokens, inner), hidden(tokens, inner) {}
+  void reshape(std::size_t tokens, std::size_t inner) {
+    for (Matrix<Real>* const part : {&gate, &sigmoid, &up, &hidden}) part->reshape(tokens, inner);
+  }
+
   Matrix<Real> gate;     ///< situ: tanh(g / 4); swiglu: g
   Matrix<Real> sigmoid;  ///< sigmoid(g), of the un-capped gate
   Matrix<Real> up;       ///< situ: tanh(u / 25); swiglu: u
@@ -31,8 +35,8 @@ class Glu : public Module {
   /// x `[tokens, width]` to y `[tokens, width]`; fills rows [first, first + tokens) of the cache.
   void forward(MatrixView<const Real> x, GluCache<Real>& cache, std::size_t first, MatrixView<Real> y,
                const Executor& executor) const;
-  /// From dy: adds the gradients of the weights, writes dx.
-  void backward(MatrixView<const Real> x, const GluCache<Real>& cache, std::size_t first,
+  /// From dy: adds the gradients of the weights, writes dx. Uses up these rows of the cache: gradients take their place.
+  void backward(MatrixView<const Real> x, GluCache<Real>& cache, std::size_t first,
                 MatrixView<const Real> dy, MatrixView<Real> dx, const Executor& executor);
 
   Linear<Real> gate;  ///< W_g (w1 in K3's checkpoint)

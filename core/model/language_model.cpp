@@ -1,9 +1,11 @@
 #include "core/model/language_model.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
+#include "core/model/elementwise.h"
 #include "core/random/distributions.h"
 
 namespace ballast {
@@ -63,50 +65,58 @@ LanguageModel<Real>::LanguageModel(const LanguageModelSettings& settings,
 }
 
 template <class Real>
-const Matrix<Real>& LanguageModel<Real>::forward(std::span<const std::int32_t> inputs,
-                                                 const ForwardContext& context) {
+void LanguageModel<Real>::embed(Matrix<Real>& x) const {
   const std::size_t hidden = settings_.moe.router.hidden;
   const auto offset = static_cast<Real>(settings_.embedding_offset);
-  inputs_.assign(inputs.begin(), inputs.end());
-  Matrix<Real> x(inputs.size(), hidden);
-  for (std::size_t t = 0; t < inputs.size(); ++t) {
-    const auto id = static_cast<std::size_t>(inputs[t]);
+  x.reshape(inputs_.size(), hidden);
+  for (std::size_t t = 0; t < inputs_.size(); ++t) {
+    const auto id = static_cast<std::size_t>(inputs_[t]);
     if (id >= settings_.vocabulary) {
-      throw std::invalid_argument("language model: token " + std::to_string(inputs[t]) +
+      throw std::invalid_argument("language model: token " + std::to_string(inputs_[t]) +
                                   " is not in the vocabulary of " + std::to_string(settings_.vocabulary));
     }
     const auto from = embedding.value.row(id);
-    for (std::size_t i = 0; i < hidden; ++i) x(t, i) = from[i] + offset;
+    const auto to = x.row(t);
+    for (std::size_t i = 0; i < hidden; ++i) to[i] = from[i] + offset;
   }
-  for (const auto& block : blocks_) {
-    Matrix<Real> normed(x.rows(), hidden);
-    block->norm.forward(x, normed, block->inverse_rms);
-    const Matrix<Real> y = block->moe.forward(normed, context);
-    block->x = x;
-    for (std::size_t i = 0; i < x.values().size(); ++i) x.values()[i] += y.values()[i];
+}
+
+template <class Real>
+const Matrix<Real>& LanguageModel<Real>::forward(std::span<const std::int32_t> inputs,
+                                                 const ForwardContext& context) {
+  const std::size_t tokens = inputs.size(), hidden = settings_.moe.router.hidden;
+  inputs_.assign(inputs.begin(), inputs.end());
+  embed(input_of(0));
+  for (std::size_t layer = 0; layer < layers(); ++layer) {
+    Block& block = *blocks_[layer];
+    block.normed.reshape(tokens, hidden);
+    block.norm.forward(block.x, block.normed, block.inverse_rms);
+    const auto y = block.moe.forward(block.normed, context).values();
+    Matrix<Real>& next = input_of(layer + 1);
+    next.reshape(tokens, hidden);
+    std::ranges::transform(block.x.values(), y, next.data(), std::plus{});
   }
-  last_ = std::move(x);
-  normed_ = {last_.rows(), hidden};
+  normed_.reshape(tokens, hidden);
   norm_.forward(last_, normed_, inverse_rms_);
-  logits_ = {last_.rows(), settings_.vocabulary};
+  logits_.reshape(tokens, settings_.vocabulary);
   output_.forward(normed_, logits_, context.executor);
   return logits_;
 }
 
 template <class Real>
 void LanguageModel<Real>::backward(MatrixView<const Real> dlogits, const Executor& executor) {
-  Matrix<Real> dx(last_.rows(), last_.cols()), dnormed(last_.rows(), last_.cols());
+  dx_.reshape(last_.rows(), last_.cols());
+  dnormed_.reshape(last_.rows(), last_.cols());
   output_.backward_weight(normed_, dlogits, executor);
-  output_.backward_input(dlogits, dx, executor);
-  norm_.backward(last_, inverse_rms_, dx, dx);
+  output_.backward_input(dlogits, dx_, executor);
+  norm_.backward(last_, inverse_rms_, dx_, dx_);
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
-    const Matrix<Real> dmoe = (*block)->moe.backward(dx, executor);
-    (*block)->norm.backward((*block)->x, (*block)->inverse_rms, dmoe, dnormed);
-    for (std::size_t i = 0; i < dx.values().size(); ++i) dx.values()[i] += dnormed.values()[i];
+    const Matrix<Real>& dmoe = (*block)->moe.backward(dx_, executor);
+    (*block)->norm.backward((*block)->x, (*block)->inverse_rms, dmoe, dnormed_);
+    add_to<Real>(dx_.values(), dnormed_.values());
   }
   for (std::size_t t = 0; t < inputs_.size(); ++t) {
-    const auto to = embedding.gradient.row(static_cast<std::size_t>(inputs_[t]));
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] += dx(t, i);
+    add_to<Real>(embedding.gradient.row(static_cast<std::size_t>(inputs_[t])), dx_.row(t));
   }
 }
 

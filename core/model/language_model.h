@@ -50,15 +50,20 @@ class LanguageModel : public Module {
     RmsNorm<Real> norm;
     StableLatentMoE<Real> moe;
     Matrix<Real> x;  ///< input of the last forward
+    Matrix<Real> normed;
     std::vector<Real> inverse_rms;
   };
+
+  /// What a layer of the last forward took in, or what the last one of them gave.
+  Matrix<Real>& input_of(std::size_t layer) { return layer < layers() ? blocks_[layer]->x : last_; }
+  void embed(Matrix<Real>& x) const;
 
   LanguageModelSettings settings_;
   std::vector<std::unique_ptr<Block>> blocks_;
   RmsNorm<Real> norm_;
   Linear<Real> output_;
   std::vector<std::int32_t> inputs_;
-  Matrix<Real> last_, normed_, logits_;
+  Matrix<Real> last_, normed_, logits_, dx_, dnormed_;
   std::vector<Real> inverse_rms_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "core/model/module.h"
@@ -22,6 +23,11 @@ class RmsNorm : public Module {
   Parameter<Real> gain;
 
  private:
+  /// Of some rows, with scratch of as many.
+  void backward_rows(MatrixView<const Real> x, std::span<const Real> inverse_rms,
+                     MatrixView<const Real> dy, MatrixView<Real> dx, MatrixView<Real> normed,
+                     MatrixView<Real> scaled);
+
   Real eps_;
 };
 

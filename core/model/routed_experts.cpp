@@ -6,6 +6,7 @@
 
 #include "core/arithmetic/reductions.h"
 #include "core/assignment/chosen_experts.h"
+#include "core/model/elementwise.h"
 
 namespace ballast {
 
@@ -45,9 +46,9 @@ void RoutedExperts<Real>::forward(MatrixView<const Real> z, MatrixView<const std
   cache.dispatch = std::make_unique<Dispatch>(indices, size());
   const Dispatch& dispatch = *cache.dispatch;
   const std::size_t assignments = dispatch.token_of.size();
-  cache.inputs = {assignments, z.cols()};
-  cache.outputs = {assignments, z.cols()};
-  cache.glu = {assignments, inner_};
+  cache.inputs.reshape(assignments, z.cols());
+  cache.outputs.reshape(assignments, z.cols());
+  cache.glu.reshape(assignments, inner_);
 
   executor.for_each(size(), [&](std::size_t j) {
     const std::size_t first = dispatch.first_row[j];
@@ -74,31 +75,20 @@ void RoutedExperts<Real>::forward(MatrixView<const Real> z, MatrixView<const std
 }
 
 template <class Real>
-void RoutedExperts<Real>::backward(const RoutedExpertsCache<Real>& cache, MatrixView<const Real> weights,
+void RoutedExperts<Real>::backward(RoutedExpertsCache<Real>& cache, MatrixView<const Real> weights,
                                    MatrixView<const Real> du, MatrixView<Real> dz, MatrixView<Real> dp,
                                    const Executor& executor) {
   const Dispatch& dispatch = *cache.dispatch;
-  Matrix<Real> douts(cache.outputs.rows(), cache.outputs.cols());
-  Matrix<Real> dins(cache.inputs.rows(), cache.inputs.cols());
-  for (std::size_t t = 0; t < du.rows(); ++t) {
-    for (std::size_t slot = 0; slot < weights.cols(); ++slot) {
-      const std::size_t row = dispatch.row_of(t, slot);
-      if (row == Dispatch::no_row) {
-        dp(t, slot) = Real{0};
-        continue;
-      }
-      dp(t, slot) = arithmetic::dot(du.row(t), cache.outputs.row(row));
-      const auto out = douts.row(row);
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] = weights(t, slot) * du(t, i);
-    }
-  }
+  douts_.reshape(cache.outputs.rows(), cache.outputs.cols());
+  differentiate_sum(cache, weights, du, dp);
 
+  Matrix<Real>& dins = cache.outputs;  // which are needed no more
   executor.for_each(size(), [&](std::size_t j) {
     const std::size_t first = dispatch.first_row[j];
     const std::size_t count = dispatch.first_row[j + 1] - first;
     if (count == 0) return;
     experts_[j]->backward(cache.inputs.view().block(first, count), cache.glu, first,
-                          douts.view().block(first, count), dins.view().block(first, count),
+                          douts_.view().block(first, count), dins.view().block(first, count),
                           serial_executor());
   });
 
@@ -107,9 +97,32 @@ void RoutedExperts<Real>::backward(const RoutedExpertsCache<Real>& cache, Matrix
     std::ranges::fill(sum, Real{0});
     for (std::size_t slot = 0; slot < weights.cols(); ++slot) {
       if (dispatch.row_of(t, slot) == Dispatch::no_row) continue;
-      const auto in = dins.row(dispatch.row_of(t, slot));
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += in[i];
+      add_to<Real>(sum, dins.row(dispatch.row_of(t, slot)));
     }
+  }
+}
+
+/// From du: dp and the gradients of the experts' outputs.
+template <class Real>
+void RoutedExperts<Real>::differentiate_sum(const RoutedExpertsCache<Real>& cache,
+                                            MatrixView<const Real> weights,
+                                            MatrixView<const Real> du, MatrixView<Real> dp) {
+  const auto slots = cache.dispatch->row_of.values();
+  const std::size_t assignments = cache.outputs.rows();
+  std::vector<const Real*> of_sum(assignments), of_expert(assignments);
+  for (std::size_t row = 0; row < assignments; ++row) {
+    of_sum[row] = du.row(cache.dispatch->token_of[row]).data();
+    of_expert[row] = cache.outputs.row(row).data();
+  }
+  std::vector<Real> products(assignments);
+  arithmetic::dots(of_sum, of_expert, du.cols(), std::span<Real>(products));
+  for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    const std::size_t row = slots[slot];
+    dp.values()[slot] = row == Dispatch::no_row ? Real{0} : products[row];
+    if (row == Dispatch::no_row) continue;
+    const Real p = weights.values()[slot];
+    const auto out = douts_.row(row);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = p * of_sum[row][i];
   }
 }
 

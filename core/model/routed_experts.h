@@ -45,8 +45,8 @@ class RoutedExperts : public Module {
                MatrixView<const Real> weights, RoutedExpertsCache<Real>& cache, MatrixView<Real> u,
                const Executor& executor) const;
   /// From du: adds the gradients of the experts, writes dz `[tokens, latent]` and dp `[tokens, slots]`,
-  /// which is 0 where no expert ran.
-  void backward(const RoutedExpertsCache<Real>& cache, MatrixView<const Real> weights,
+  /// which is 0 where no expert ran. Uses up the cache: gradients take the place of what it holds.
+  void backward(RoutedExpertsCache<Real>& cache, MatrixView<const Real> weights,
                 MatrixView<const Real> du, MatrixView<Real> dz, MatrixView<Real> dp,
                 const Executor& executor);
 
@@ -54,7 +54,11 @@ class RoutedExperts : public Module {
   Glu<Real>& expert(std::size_t j) { return *experts_[j]; }
 
  private:
+  void differentiate_sum(const RoutedExpertsCache<Real>& cache, MatrixView<const Real> weights,
+                         MatrixView<const Real> du, MatrixView<Real> dp);
+
   std::size_t inner_;
+  Matrix<Real> douts_;  ///< gradients of the last batch's outputs
   std::vector<std::unique_ptr<Glu<Real>>> experts_;
 };
 

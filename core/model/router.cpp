@@ -47,11 +47,6 @@ std::vector<std::uint8_t> finite_rows(const Matrix<Real>& scores) {
 /// Small enough to vanish in any sum that is not nearly zero itself; in K3's code.
 constexpr double denominator_guard = 1e-20;
 
-template <class T>
-void fit(Matrix<T>& matrix, std::size_t rows, std::size_t cols) {
-  if (matrix.rows() != rows || matrix.cols() != cols) matrix = {rows, cols};
-}
-
 template <class Real>
 void weigh(Routing<Real>& routing, const RouterSettings& settings) {
   const auto& indices = routing.selection.indices;
@@ -110,9 +105,18 @@ Router<Real>::Router(const RouterSettings& settings, bool keep_logits)
 template <class Real>
 Routing<Real> Router<Real>::forward(MatrixView<const Real> x, std::span<const float> biases,
                                     const Executor& executor, const RoutingContext& context) const {
-  Matrix<Real> logits(x.rows(), settings_.routed_experts);
-  gate.forward(x, logits, executor);
-  return route(std::move(logits), biases, context);
+  Routing<Real> routing;
+  forward_in_place(x, routing, biases, executor, context);
+  return routing;
+}
+
+template <class Real>
+void Router<Real>::forward_in_place(MatrixView<const Real> x, Routing<Real>& routing,
+                                    std::span<const float> biases, const Executor& executor,
+                                    const RoutingContext& context) const {
+  routing.scores.reshape(x.rows(), settings_.routed_experts);
+  gate.forward(x, routing.scores, executor);
+  route_in_place(routing, biases, context);
 }
 
 template <class Real>
@@ -168,8 +172,8 @@ void Router<Real>::route_by_kernels(Routing<float>& routing, std::span<const flo
     routing.gates = routing.scores;
     softmax_rows(routing.gates.view());
   }
-  fit(routing.selection.indices, tokens, k);
-  fit(routing.weights, tokens, k);
+  routing.selection.indices.reshape(tokens, k);
+  routing.weights.reshape(tokens, k);
   routing.selection.cutoffs.resize(k < experts ? tokens : 0);
   routing.weight_sums.resize(settings_.renormalize ? tokens : 0);
   routing.finite.resize(tokens);

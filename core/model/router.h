@@ -62,6 +62,9 @@ class Router : public Module {
   /// Full-width tokens x `[tokens, hidden]`, biases `[experts]`.
   Routing<Real> forward(MatrixView<const Real> x, std::span<const float> biases,
                         const Executor& executor, const RoutingContext& context = {}) const;
+  /// The same, into what holds an earlier batch, whose memory is used again where shapes allow.
+  void forward_in_place(MatrixView<const Real> x, Routing<Real>& routing, std::span<const float> biases,
+                        const Executor& executor, const RoutingContext& context = {}) const;
   /// The part after the product with W_r: logits `[tokens, experts]` to choices and weights.
   Routing<Real> route(Matrix<Real> logits, std::span<const float> biases,
                       const RoutingContext& context = {}) const;

@@ -1,18 +1,16 @@
 #include "core/model/stable_latent_moe.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "core/model/elementwise.h"
+
 namespace ballast {
 
 namespace {
-
-template <class Real>
-void add_to(MatrixView<Real> sum, MatrixView<const Real> term) {
-  for (std::size_t i = 0; i < sum.values().size(); ++i) sum.values()[i] += term.values()[i];
-}
 
 /// Balancers are fp32, whatever the model computes in.
 template <class Real, class Use>
@@ -57,7 +55,8 @@ StableLatentMoE<Real>::StableLatentMoE(const StableLatentMoESettings& settings,
 }
 
 template <class Real>
-Matrix<Real> StableLatentMoE<Real>::forward(MatrixView<const Real> x, const ForwardContext& context) {
+const Matrix<Real>& StableLatentMoE<Real>::forward(MatrixView<const Real> x,
+                                                   const ForwardContext& context) {
   const std::size_t tokens = x.rows();
   const Executor& executor = context.executor;
   if (x.cols() != settings_.router.hidden ||
@@ -65,29 +64,30 @@ Matrix<Real> StableLatentMoE<Real>::forward(MatrixView<const Real> x, const Forw
     throw std::invalid_argument("StableLatentMoE: tokens or mask have another shape than [tokens, " +
                                 std::to_string(settings_.router.hidden) + "] and [tokens]");
   }
-  cache_.x = Matrix<Real>(tokens, x.cols());
-  std::copy(x.values().begin(), x.values().end(), cache_.x.values().begin());
-  cache_.routing = router.forward(x, balancer_->biases(), executor,
-                                  {.valid = context.valid, .training = this->training()});
+  auto& [z, y, part, daggregate, dz, dp, dx] = scratch_;
+  cache_.x.reshape(tokens, x.cols());
+  std::ranges::copy(x.values(), cache_.x.data());
+  router.forward_in_place(x, cache_.routing, balancer_->biases(), executor,
+                          {.valid = context.valid, .training = this->training()});
 
-  Matrix<Real> z(tokens, settings_.latent);
+  z.reshape(tokens, settings_.latent);
   down.forward(x, z, executor);
-  cache_.aggregate = {tokens, settings_.latent};
+  cache_.aggregate.reshape(tokens, settings_.latent);
   experts.forward(z, cache_.routing.dispatched(), cache_.routing.weights, cache_.experts,
                   cache_.aggregate, executor);
   if (norm) {
-    cache_.normed = {tokens, settings_.latent};
+    cache_.normed.reshape(tokens, settings_.latent);
     norm->forward(cache_.aggregate, cache_.normed, cache_.inverse_rms);
   } else {
     cache_.normed = cache_.aggregate;
   }
-  Matrix<Real> y(tokens, x.cols());
+  y.reshape(tokens, x.cols());
   up.forward(cache_.normed, y, executor);
   if (shared) {
-    cache_.shared = {tokens, settings_.shared_experts * settings_.shared_inner};
-    Matrix<Real> from_shared(tokens, x.cols());
-    shared->forward(x, cache_.shared, 0, from_shared, executor);
-    add_to<Real>(y, from_shared);
+    cache_.shared.reshape(tokens, settings_.shared_experts * settings_.shared_inner);
+    part.reshape(tokens, x.cols());
+    shared->forward(x, cache_.shared, 0, part, executor);
+    add_to<Real>(y.values(), part.values());
   }
   take_losses(context);
   if (this->training() && !context.recompute) {
@@ -146,26 +146,30 @@ void StableLatentMoE<Real>::observe(const ForwardContext& context) {
 }
 
 template <class Real>
-Matrix<Real> StableLatentMoE<Real>::backward(MatrixView<const Real> dy, const Executor& executor) {
-  const std::size_t tokens = cache_.x.rows();
-  Matrix<Real> daggregate(tokens, settings_.latent);
+const Matrix<Real>& StableLatentMoE<Real>::backward(MatrixView<const Real> dy,
+                                                    const Executor& executor) {
+  const std::size_t tokens = cache_.x.rows(), hidden = cache_.x.cols();
+  auto& [z, y, part, daggregate, dz, dp, dx] = scratch_;
+  daggregate.reshape(tokens, settings_.latent);
   up.backward_weight(cache_.normed, dy, executor);
   up.backward_input(dy, daggregate, executor);
   if (norm) norm->backward(cache_.aggregate, cache_.inverse_rms, daggregate, daggregate);
 
-  Matrix<Real> dz(tokens, settings_.latent), dp(tokens, cache_.routing.weights.cols());
+  dz.reshape(tokens, settings_.latent);
+  dp.reshape(tokens, cache_.routing.weights.cols());
   experts.backward(cache_.experts, cache_.routing.weights, daggregate, dz, dp, executor);
 
-  Matrix<Real> dx(tokens, cache_.x.cols()), part(tokens, cache_.x.cols());
+  dx.reshape(tokens, hidden);
+  part.reshape(tokens, hidden);
   down.backward_weight(cache_.x, dz, executor);
   down.backward_input(dz, dx, executor);
   Matrix<Real> dlogits = router.logit_gradient(cache_.routing, dp);
   losses_.add_gradient(cache_.routing, cache_.loss_scale, dlogits);
   router.backward(cache_.x, dlogits, part, executor);
-  add_to<Real>(dx, part);
+  add_to<Real>(dx.values(), part.values());
   if (shared) {
     shared->backward(cache_.x, cache_.shared, 0, dy, part, executor);
-    add_to<Real>(dx, part);
+    add_to<Real>(dx.values(), part.values());
   }
   return dx;
 }

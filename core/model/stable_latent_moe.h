@@ -54,11 +54,12 @@ class StableLatentMoE : public Module, public ExpertLoadSlot {
   /// `balancer` must be of as many experts as the settings say.
   StableLatentMoE(const StableLatentMoESettings& settings, std::unique_ptr<Balancer> balancer);
 
-  /// x `[tokens, hidden]` to y `[tokens, hidden]`. Keeps what `backward` needs until the next forward.
+  /// x `[tokens, hidden]` to y `[tokens, hidden]`, which stands until the next forward, as does what `backward` needs.
   /// Linear in tokens: about 2 (E + 2 l + 3 k l inner / d + 3 inner_shared) d operations each.
-  Matrix<Real> forward(MatrixView<const Real> x, const ForwardContext& context);
-  /// Of the last forward: from dy to dx; adds the gradients of all parameters, those of the router losses included.
-  Matrix<Real> backward(MatrixView<const Real> dy, const Executor& executor);
+  const Matrix<Real>& forward(MatrixView<const Real> x, const ForwardContext& context);
+  /// Of the last forward, once: from dy to dx, which stands until the next one; adds the gradients of all parameters,
+  /// those of the router losses included.
+  const Matrix<Real>& backward(MatrixView<const Real> dy, const Executor& executor);
 
   /// Closes an optimizer step: of the balancer, and of losses that count the step so far.
   void end_step(bool applied);
@@ -95,6 +96,10 @@ class StableLatentMoE : public Module, public ExpertLoadSlot {
     GluCache<Real> shared;
     Real loss_scale{1};
   };
+  /// What no later call reads but its caller, kept for its memory.
+  struct Scratch {
+    Matrix<Real> z, y, part, daggregate, dz, dp, dx;
+  };
 
   std::vector<std::uint8_t> valid_rows(const ForwardContext& context) const;
   void take_losses(const ForwardContext& context);
@@ -106,6 +111,7 @@ class StableLatentMoE : public Module, public ExpertLoadSlot {
   RouterLosses<Real> losses_;
   std::optional<std::vector<std::int64_t>> expert_load_counts_;
   Cache cache_;
+  Scratch scratch_;
 };
 
 }  // namespace ballast

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -27,11 +29,12 @@ class ThreadPool final : public Executor {
 
  private:
   struct Job;
-  void work();
+  void work(std::size_t thread);
 
   mutable std::mutex mutex_;
   mutable std::condition_variable wake_;
   mutable Job* job_ = nullptr;
+  mutable std::atomic<std::uint64_t> jobs_ = 0;  ///< so far; changes under the mutex
   bool stop_ = false;
   std::vector<std::thread> workers_;
 };

@@ -1,9 +1,11 @@
 #include "sim/trainer/adamw.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <span>
+
+#include "core/arithmetic/reductions.h"
 
 namespace ballast::sim {
 
@@ -14,10 +16,19 @@ struct Factors {
   float scale, beta1, beta2, keep1, keep2, correct1, correct2, rate, eps, decay;
 };
 
+/// Of normal numbers whose inverses are normal, too.
+bool is_power_of_two(float x) {
+  int exponent = 0;
+  return std::frexp(x, &exponent) == 0.5f && std::abs(exponent) < 100;
+}
+
+/// `power_of_two`: the scale is one, so that to multiply by its inverse gives the bits of the division.
+template <bool power_of_two>
 void update(const Factors& f, std::span<const float> gradient, float* __restrict p,
             float* __restrict m, float* __restrict v) {
+  const float inverse = 1.0f / f.scale;
   for (std::size_t i = 0; i < gradient.size(); ++i) {
-    const float g = gradient[i] / f.scale;
+    const float g = power_of_two ? gradient[i] * inverse : gradient[i] / f.scale;
     m[i] = f.beta1 * m[i] + f.keep1 * g;
     v[i] = f.beta2 * v[i] + f.keep2 * (g * g);
     const float direction = (m[i] * f.correct1) / (std::sqrt(v[i] * f.correct2) + f.eps);
@@ -41,6 +52,14 @@ AdamW::AdamW(Parameters parameters, const OptimizerSettings& settings)
     values += size;
   }
   pieces_.push_back(moments_.size());
+
+  constexpr std::size_t at_once = 16;
+  for (std::size_t n = 0; n < moments_.size(); ++n) {
+    const bool goes_on = n > 0 && n - alike_.back() < at_once &&
+                         moments_[n].first.size() == moments_[n - 1].first.size();
+    if (!goes_on) alike_.push_back(n);
+  }
+  alike_.push_back(moments_.size());
 }
 
 void AdamW::step(double divisor, const Executor& executor) {
@@ -59,21 +78,23 @@ void AdamW::step(double divisor, const Executor& executor) {
   executor.for_each(pieces_.size() - 1, [&](std::size_t piece) {
     for (std::size_t n = pieces_[piece]; n < pieces_[piece + 1]; ++n) {
       auto& parameter = *parameters_[n].second;
-      update(factors, parameter.gradient.values(), parameter.value.data(), moments_[n].first.data(),
-             moments_[n].second.data());
+      const auto update_by = is_power_of_two(factors.scale) ? update<true> : update<false>;
+      update_by(factors, parameter.gradient.values(), parameter.value.data(),
+                moments_[n].first.data(), moments_[n].second.data());
     }
   });
 }
 
-bool AdamW::gradients_are_finite() const {
-  return std::ranges::all_of(parameters_, [](const auto& named) {
-    // The bits of the exponent, all set; as integers, so that compilers take many at once.
-    constexpr std::uint32_t exponent = 0x7f800000u;
-    std::uint32_t not_finite = 0;
-    for (const float g : named.second->gradient.values())
-      not_finite |= (std::bit_cast<std::uint32_t>(g) & exponent) == exponent ? 1u : 0u;
-    return not_finite == 0;
+std::vector<double> AdamW::squared_gradients(const Executor& executor) const {
+  std::vector<const float*> gradients;
+  for (const auto& [name, parameter] : parameters_) gradients.push_back(parameter->gradient.data());
+  std::vector<double> squares(parameters_.size());
+  executor.for_each(alike_.size() - 1, [&](std::size_t piece) {
+    const std::size_t first = alike_[piece], count = alike_[piece + 1] - first;
+    arithmetic::sums_of_squares(std::span(gradients).subspan(first, count), moments_[first].first.size(),
+                                std::span(squares).subspan(first, count));
   });
+  return squares;
 }
 
 void AdamW::clear_gradients() {

@@ -25,9 +25,11 @@ class AdamW {
   /// One update from the gradients divided by `divisor`. Gradients are left as they are. Linear in
   /// values; pieces of parameters go to the executor.
   void step(double divisor, const Executor& executor);
-  /// Whether every gradient is finite.
-  bool gradients_are_finite() const;
+  /// Of the gradient of each parameter, in the order of the parameters, the sum of the squares: finite just when all of
+  /// its values are.
+  std::vector<double> squared_gradients(const Executor& executor) const;
   void clear_gradients();
+  const Parameters& parameters() const { return parameters_; }
   void set_learning_rate(double rate) { settings_.learning_rate = rate; }
 
   void save(StateDict& state, const std::string& prefix) const;
@@ -42,6 +44,7 @@ class AdamW {
   Parameters parameters_;
   OptimizerSettings settings_;
   std::vector<std::size_t> pieces_;  ///< where groups of parameters begin, and the end of the last
+  std::vector<std::size_t> alike_;   ///< the same of groups of parameters of one size
   std::vector<Moments> moments_;
   double beta1_power_ = 1.0;
   double beta2_power_ = 1.0;

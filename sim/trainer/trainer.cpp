@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "core/arithmetic/functions.h"
 #include "core/arithmetic/reductions.h"
 #include "core/assignment/chosen_experts.h"
 #include "core/metrics/moe_metrics.h"
+#include "core/model/cross_entropy.h"
 #include "sim/trainer/make_balancer.h"
 
 namespace ballast::sim {
@@ -181,23 +181,22 @@ Evaluated Trainer::evaluate(const TokenBatch& batch) {
           .loads = loads};
 }
 
-// d(loss * scale)/d(logits) = (softmax(logits) - onehot(target)) * scale, 0 for padding.
-Matrix<float> Trainer::logit_gradient(const TokenBatch& batch, MatrixView<const float> logits,
-                                      const std::vector<float>& log_sums) const {
-  Matrix<float> gradient(logits.rows(), logits.cols());
+const Matrix<float>& Trainer::logit_gradient(const TokenBatch& batch, MatrixView<const float> logits,
+                                             const std::vector<float>& log_sums) {
+  dlogits_.reshape(logits.rows(), logits.cols());
   const auto scale = static_cast<float>(loss_scale_.value());
   executor_.for_each(batch.sequences, [&](std::size_t s) {
     for (std::size_t t = s * batch.length; t < (s + 1) * batch.length; ++t) {
-      if (batch.valid[t] == 0) continue;
-      const auto in = logits.row(t);
-      const auto out = gradient.row(t);
-      for (std::size_t i = 0; i < in.size(); ++i) out[i] = in[i] - log_sums[t];
-      arithmetic::exp(std::span<const float>(out), out);
-      out[static_cast<std::size_t>(batch.targets[t])] -= 1.0f;
-      for (float& g : out) g *= scale;
+      const auto out = dlogits_.row(t);
+      if (batch.valid[t] != 0) {
+        cross_entropy_gradient(logits.row(t), log_sums[t], static_cast<std::size_t>(batch.targets[t]),
+                               scale, out);
+      } else {
+        std::ranges::fill(out, 0.0f);
+      }
     }
   });
-  return gradient;
+  return dlogits_;
 }
 
 Loads Trainer::loads_of(const TokenBatch& batch) {
@@ -228,10 +227,10 @@ void Trainer::add_router_figures(const TokenBatch& batch) {
   }
 }
 
-std::map<std::string, double> Trainer::router_figures() const {
+std::map<std::string, double> Trainer::router_figures(std::span<const double> squares) const {
   std::map<std::string, double> figures;
   if (tokens_ == 0) return figures;
-  figures["router_gradient"] = router_gradient();
+  figures["router_gradient"] = router_gradient(squares);
   const StableLatentMoESettings& moe = model_.settings().moe;
   const double terms = static_cast<double>(tokens_) * static_cast<double>(model_.layers());
   if (moe.losses.aux != AuxFormula::none) figures["aux_loss"] = loss_values_.aux / terms;
@@ -252,17 +251,8 @@ void Trainer::inject_overflow() {
   model_.embedding.gradient.values()[0] = std::numeric_limits<float>::infinity();
 }
 
-double Trainer::router_gradient() const {
-  const auto parameters = model_.named_parameters<float>();
-  std::vector<double> squares(parameters.size());
-  constexpr std::size_t pieces = 16;
-  executor_.for_each(pieces, [&](std::size_t piece) {
-    for (std::size_t n = piece; n < parameters.size(); n += pieces) {
-      double sum = 0.0;
-      for (const float g : parameters[n].second->gradient.values()) sum += double{g} * double{g};
-      squares[n] = sum;
-    }
-  });
+double Trainer::router_gradient(std::span<const double> squares) const {
+  const auto& parameters = optimizer_.parameters();
   double of_gates = 0.0, of_all = 0.0;
   for (std::size_t n = 0; n < parameters.size(); ++n) {
     of_all += squares[n];
@@ -272,12 +262,13 @@ double Trainer::router_gradient() const {
 }
 
 StepOutcome Trainer::optim_step() {
-  StepOutcome outcome{.applied = optimizer_.gradients_are_finite(),
+  const std::vector<double> squares = optimizer_.squared_gradients(executor_);
+  StepOutcome outcome{.applied = std::ranges::all_of(squares, [](double s) { return std::isfinite(s); }),
                       .loss = loss_sum_ / static_cast<double>(tokens_),
                       .loss_scale = loss_scale_.value(),
                       .tokens = tokens_,
                       .loads = {},
-                      .router_figures = router_figures()};
+                      .router_figures = router_figures(squares)};
   outcome.loads = std::move(loads_);
   if (outcome.applied && tokens_ > 0) {
     optimizer_.step(loss_scale_.value() * static_cast<double>(tokens_), executor_);

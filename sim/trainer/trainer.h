@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,14 +88,15 @@ class Trainer {
   const Executor& executor() const { return executor_; }
 
  private:
-  Matrix<float> logit_gradient(const TokenBatch& batch, MatrixView<const float> logits,
-                               const std::vector<float>& log_sums) const;
+  const Matrix<float>& logit_gradient(const TokenBatch& batch, MatrixView<const float> logits,
+                                      const std::vector<float>& log_sums);
   Loads loads_of(const TokenBatch& batch);
   void show_routing();
   void add_router_figures(const TokenBatch& batch);
-  std::map<std::string, double> router_figures() const;
+  /// From the sums of squares of all gradients, as is the next.
+  std::map<std::string, double> router_figures(std::span<const double> squares) const;
   void begin_step();
-  double router_gradient() const;
+  double router_gradient(std::span<const double> squares) const;
 
   const Executor& executor_;
   RoutingObserver* observer_ = nullptr;
@@ -103,6 +105,7 @@ class Trainer {
   LossScale loss_scale_;
   std::size_t experts_;
   BalancerFault fault_;
+  Matrix<float> dlogits_;
 
   // The step under way.
   bool pending_ = false;
