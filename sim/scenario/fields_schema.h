@@ -60,7 +60,8 @@ void add_condition(Json& demands, const std::vector<Field<Settings>>& fields,
   const std::string key = last_key(condition.path);
   demands["properties"][key] = {{"enum", condition.words}};
   const auto& words = condition.words;
-  if (std::find(words.begin(), words.end(), other.get(Settings{})) == words.end()) {
+  const auto word = other.get(Settings{}).template get<std::string>();  // the default
+  if (std::find(words.begin(), words.end(), word) == words.end()) {
     demands["required"].push_back(key);
   }
   if (other.only_with && is_beside(other.only_with->path, other.path)) {
