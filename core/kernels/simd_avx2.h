@@ -81,16 +81,6 @@ BALLAST_SIMD I imax(I a, I b) {
 BALLAST_SIMD I imin(I a, I b) {
   return _mm256_min_epi32(a, b);
 }
-BALLAST_SIMD std::int32_t max_lane(I a) {
-  __m128i x = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
-  x = _mm_max_epi32(x, _mm_shuffle_epi32(x, 0x4e));
-  return _mm_cvtsi128_si32(_mm_max_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
-}
-BALLAST_SIMD std::int32_t min_lane(I a) {
-  __m128i x = _mm_min_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
-  x = _mm_min_epi32(x, _mm_shuffle_epi32(x, 0x4e));
-  return _mm_cvtsi128_si32(_mm_min_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
-}
 BALLAST_SIMD std::int32_t sum_lanes(I a) {
   __m128i x = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
   x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
@@ -175,9 +165,6 @@ BALLAST_SIMD I imul(I a, I b) {
 }
 BALLAST_SIMD I shift_to_exponent(I a) {
   return _mm256_slli_epi32(a, 23);
-}
-BALLAST_SIMD I in_order(I a) {
-  return _mm256_xor_si256(a, _mm256_srli_epi32(_mm256_srai_epi32(a, 31), 1));
 }
 BALLAST_SIMD I as_bits(F a) {
   return _mm256_castps_si256(a);

@@ -76,12 +76,6 @@ BALLAST_SIMD I imax(I a, I b) {
 BALLAST_SIMD I imin(I a, I b) {
   return _mm512_min_epi32(a, b);
 }
-BALLAST_SIMD std::int32_t max_lane(I a) {
-  return _mm512_reduce_max_epi32(a);
-}
-BALLAST_SIMD std::int32_t min_lane(I a) {
-  return _mm512_reduce_min_epi32(a);
-}
 BALLAST_SIMD std::int32_t sum_lanes(I a) {
   return _mm512_reduce_add_epi32(a);
 }
@@ -164,10 +158,6 @@ BALLAST_SIMD I imul(I a, I b) {
 }
 BALLAST_SIMD I shift_to_exponent(I a) {
   return _mm512_slli_epi32(a, 23);
-}
-/// Bits of floats to integers in the order of the floats; its own inverse.
-BALLAST_SIMD I in_order(I a) {
-  return _mm512_xor_si512(a, _mm512_srli_epi32(_mm512_srai_epi32(a, 31), 1));
 }
 BALLAST_SIMD I as_bits(F a) {
   return _mm512_castps_si512(a);

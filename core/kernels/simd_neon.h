@@ -125,12 +125,6 @@ BALLAST_SIMD I imax(I a, I b) {
 BALLAST_SIMD I imin(I a, I b) {
   return {vminq_s32(a.low, b.low), vminq_s32(a.high, b.high)};
 }
-BALLAST_SIMD std::int32_t max_lane(I a) {
-  return vmaxvq_s32(vmaxq_s32(a.low, a.high));
-}
-BALLAST_SIMD std::int32_t min_lane(I a) {
-  return vminvq_s32(vminq_s32(a.low, a.high));
-}
 BALLAST_SIMD std::int32_t sum_lanes(I a) {
   return vaddvq_s32(vaddq_s32(a.low, a.high));
 }
@@ -246,9 +240,6 @@ BALLAST_SIMD int32x4_t ishift_right(int32x4_t a) {
 template <int places>
 BALLAST_SIMD I ishift_right(I a) {
   return {ishift_right<places>(a.low), ishift_right<places>(a.high)};
-}
-BALLAST_SIMD I in_order(I a) {
-  return ixor(a, ishift_right<1>(I{vshrq_n_s32(a.low, 31), vshrq_n_s32(a.high, 31)}));
 }
 BALLAST_SIMD I truncate(F a) {
   return {vcvtq_s32_f32(a.low), vcvtq_s32_f32(a.high)};
