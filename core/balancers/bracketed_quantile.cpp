@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "core/kernels/kernels.h"
@@ -29,7 +30,7 @@ void BracketedQuantile::Kept::make_room(std::size_t more, std::size_t first_capa
 BracketedQuantile::BracketedQuantile(Brackets brackets)
     : brackets_(std::move(brackets)),
       below_(brackets_.low.size()),
-      inside_(below_.size()),
+      kept_(below_.size()),
       ends_(below_.size()) {}
 
 void BracketedQuantile::observe(const ScoreTile& tile) {
@@ -39,8 +40,8 @@ void BracketedQuantile::observe(const ScoreTile& tile) {
     const auto first_capacity =
         static_cast<std::size_t>(brackets_.share * static_cast<double>(first_tokens)) + count;
     for (std::size_t j = 0; j < experts; ++j) {
-      inside_[j].make_room(count, first_capacity);
-      ends_[j] = inside_[j].values.get() + inside_[j].count;
+      kept_[j].make_room(count, first_capacity);
+      ends_[j] = kept_[j].values.get() + kept_[j].count;
     }
     kernels::active().collect_inside(
         {.tokens = count,
@@ -54,7 +55,7 @@ void BracketedQuantile::observe(const ScoreTile& tile) {
          .below = below_.data(),
          .ends = ends_.data()});
     for (std::size_t j = 0; j < experts; ++j) {
-      inside_[j].count = static_cast<std::size_t>(ends_[j] - inside_[j].values.get());
+      kept_[j].count = static_cast<std::size_t>(ends_[j] - kept_[j].values.get());
     }
   }
   tokens_ += static_cast<std::int64_t>(tile.observed_tokens());
@@ -65,30 +66,39 @@ void BracketedQuantile::merge(BracketedQuantile& other) {
     std::swap(*this, other);
     return;
   }
-  for (std::size_t j = 0; j < below_.size(); ++j) {
-    below_[j] += other.below_[j];
-    Kept& own = inside_[j];
-    const Kept& more = other.inside_[j];
-    own.make_room(more.count, 0);
-    std::copy_n(more.values.get(), more.count, own.values.get() + own.count);
-    own.count += more.count;
-  }
+  for (std::size_t j = 0; j < below_.size(); ++j) below_[j] += other.below_[j];
+  merged_.push_back(std::move(other.kept_));
+  std::ranges::move(other.merged_, std::back_inserter(merged_));
+  other.merged_.clear();
   tokens_ += other.tokens_;
+}
+
+std::size_t BracketedQuantile::inside(std::size_t expert) const {
+  std::size_t count = kept_[expert].count;
+  for (const auto& kept : merged_) count += kept[expert].count;
+  return count;
 }
 
 bool BracketedQuantile::has(std::size_t expert, std::int64_t position) const {
   return position >= below_[expert] &&
-         position < below_[expert] + static_cast<std::int64_t>(inside_[expert].count);
+         position < below_[expert] + static_cast<std::int64_t>(inside(expert));
 }
 
-float BracketedQuantile::value(std::size_t expert, std::int64_t position) {
-  // The kernel leaves values in either array, so it works on a copy.
-  const Kept& kept = inside_[expert];
-  scratch_.resize(std::max(scratch_.size(), kept.count + room_behind));
-  copy_.resize(std::max(copy_.size(), kept.count + room_behind));
-  std::copy_n(kept.values.get(), kept.count, copy_.data());
-  return kernels::active().order_statistic(copy_.data(), scratch_.data(), kept.count,
+float BracketedQuantile::value(std::size_t expert, std::int64_t position, Scratch& scratch) const {
+  const std::size_t count = inside(expert), room = count + room_behind;
+  scratch.values.resize(std::max(scratch.values.size(), room));
+  scratch.others.resize(std::max(scratch.others.size(), room));
+  float* end = scratch.values.data();
+  const auto add = [&](const Kept& kept) { end = std::copy_n(kept.values.get(), kept.count, end); };
+  add(kept_[expert]);
+  for (const auto& kept : merged_) add(kept[expert]);
+  return kernels::active().order_statistic(scratch.values.data(), scratch.others.data(), count,
                                            static_cast<std::size_t>(position - below_[expert]));
+}
+
+float BracketedQuantile::value(std::size_t expert, std::int64_t position) const {
+  Scratch scratch;
+  return value(expert, position, scratch);
 }
 
 Brackets open_brackets(std::size_t experts) {
@@ -99,8 +109,9 @@ double bracket_reach(double n, double share) {
   return 5.0 * std::sqrt(n * share * (1.0 - share)) + 1.0;
 }
 
-Brackets brackets_from_sample(BracketedQuantile& sample, std::size_t experts, std::int64_t position,
-                              std::int64_t tokens) {
+Brackets brackets_from_sample(const BracketedQuantile& sample, std::size_t experts,
+                              std::int64_t position, std::int64_t tokens,
+                              const Executor& executor) {
   const auto size = static_cast<double>(sample.tokens());
   const double share = (static_cast<double>(position) + 0.5) / static_cast<double>(tokens);
   const double reach = bracket_reach(size, share);
@@ -108,10 +119,14 @@ Brackets brackets_from_sample(BracketedQuantile& sample, std::size_t experts, st
   const auto high = static_cast<std::int64_t>(std::ceil(size * share + reach));
   Brackets brackets = open_brackets(experts);
   brackets.share = 2.0 * reach / size;
-  for (std::size_t j = 0; j < experts; ++j) {
-    if (low >= 0) brackets.low[j] = sample.value(j, low);
-    if (high < sample.tokens()) brackets.high[j] = sample.value(j, high);
-  }
+  constexpr std::size_t at_once = 16;
+  executor.for_each((experts + at_once - 1) / at_once, [&](std::size_t i) {
+    BracketedQuantile::Scratch scratch;
+    for (std::size_t j = i * at_once; j < std::min(experts, (i + 1) * at_once); ++j) {
+      if (low >= 0) brackets.low[j] = sample.value(j, low, scratch);
+      if (high < sample.tokens()) brackets.high[j] = sample.value(j, high, scratch);
+    }
+  });
   return brackets;
 }
 

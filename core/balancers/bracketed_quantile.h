@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/balancers/score_tile.h"
+#include "core/executor.h"
 
 namespace ballast {
 
@@ -33,8 +34,13 @@ class BracketedQuantile {
   /// Whether the (position + 1)-th smallest value of the expert is inside its bracket; 0 <=
   /// position < tokens().
   bool has(std::size_t expert, std::int64_t position) const;
-  /// That value, if it is.
-  float value(std::size_t expert, std::int64_t position);
+  /// Room to find values in; one for each thread that does.
+  struct Scratch {
+    std::vector<float> values, others;
+  };
+  /// That value, if it is. Linear in the number of values inside.
+  float value(std::size_t expert, std::int64_t position, Scratch& scratch) const;
+  float value(std::size_t expert, std::int64_t position) const;
 
  private:
   /// The values inside one expert's bracket, in memory with room for whole vectors behind them.
@@ -46,11 +52,13 @@ class BracketedQuantile {
     void make_room(std::size_t more, std::size_t first_capacity);
   };
 
+  std::size_t inside(std::size_t expert) const;
+
   Brackets brackets_;
   std::vector<std::int64_t> below_;
-  std::vector<Kept> inside_;
+  std::vector<Kept> kept_;                 ///< of each expert,
+  std::vector<std::vector<Kept>> merged_;  ///< and what others have kept
   std::vector<float*> ends_;
-  std::vector<float> scratch_, copy_;
   std::int64_t tokens_ = 0;
 };
 
@@ -64,7 +72,8 @@ double bracket_reach(double n, double share);
 /// Brackets for the (position + 1)-th smallest of `tokens` values of each expert from a sample that
 /// was observed with open brackets: bracket_reach to each side, as if the sample were drawn at
 /// random.
-Brackets brackets_from_sample(BracketedQuantile& sample, std::size_t experts, std::int64_t position,
-                              std::int64_t tokens);
+Brackets brackets_from_sample(const BracketedQuantile& sample, std::size_t experts,
+                              std::int64_t position, std::int64_t tokens,
+                              const Executor& executor = serial_executor());
 
 }  // namespace ballast

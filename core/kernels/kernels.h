@@ -41,6 +41,9 @@ struct RouteRows {
   std::size_t logits_stride = 0;
   float* scores = nullptr;  ///< `[tokens, experts]`
   std::size_t scores_stride = 0;
+  /// Without it, which logits allow, `scores` are but room to work in, and of most experts they are
+  /// not even computed.
+  bool keeps_scores = true;
   const float* gates = nullptr;  ///< what weights are made of, `[tokens, experts]`
   std::size_t gates_stride = 0;
   bool renormalize = true;

@@ -178,6 +178,9 @@ BALLAST_SIMD I truncate(F a) {
 BALLAST_SIMD F to_float(I a) {
   return _mm256_cvtepi32_ps(a);
 }
+BALLAST_SIMD F inverse_estimate(F x) {
+  return _mm256_rcp_ps(x);
+}
 
 /// The lanes of a mask in front: pdep and pext (BMI2) move one byte, the number of a lane, for each
 /// bit.

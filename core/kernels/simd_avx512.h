@@ -171,6 +171,10 @@ BALLAST_SIMD I truncate(F a) {
 BALLAST_SIMD F to_float(I a) {
   return _mm512_cvtepi32_ps(a);
 }
+/// 1 / x but for one part in 1000 of it.
+BALLAST_SIMD F inverse_estimate(F x) {
+  return _mm512_rcp14_ps(x);
+}
 
 /// Writes the lanes of the mask one after the other, and anything behind them, W in all; returns
 /// their number.

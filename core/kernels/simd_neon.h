@@ -247,6 +247,13 @@ BALLAST_SIMD I truncate(F a) {
 BALLAST_SIMD F to_float(I a) {
   return {vcvtq_f32_s32(a.low), vcvtq_f32_s32(a.high)};
 }
+BALLAST_SIMD float32x4_t inverse_estimate(float32x4_t x) {
+  const float32x4_t estimate = vrecpeq_f32(x);
+  return vmulq_f32(estimate, vrecpsq_f32(x, estimate));
+}
+BALLAST_SIMD F inverse_estimate(F x) {
+  return {inverse_estimate(x.low), inverse_estimate(x.high)};
+}
 
 /// For each mask of 4 lanes the bytes of those in it, in front.
 struct LanesInFront {

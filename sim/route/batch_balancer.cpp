@@ -107,21 +107,24 @@ Brackets BatchBalancer::brackets(const Batch& batch, const Executor& executor) c
   route_ranges(router_, biases_, batch, ranges, &sample, nullptr, executor);
   if (sample.core.tokens() == 0) return open_brackets(biases_.size());
   const auto all = static_cast<std::int64_t>(tokens);
-  return brackets_from_sample(sample.core, biases_.size(), position(all, router_), all);
+  return brackets_from_sample(sample.core, biases_.size(), position(all, router_), all, executor);
 }
 
-std::vector<double> BatchBalancer::exact_estimate(BracketedQuantile& found, const Batch& batch,
+std::vector<double> BatchBalancer::exact_estimate(const BracketedQuantile& found,
+                                                  const Batch& batch,
                                                   const Executor& executor) const {
   const std::int64_t wanted = position(found.tokens(), router_);
   std::vector<double> estimate(biases_.size());
-  std::vector<std::size_t> missing;
-  for (std::size_t j = 0; j < estimate.size(); ++j) {
-    if (found.has(j, wanted)) {
-      estimate[j] = static_cast<double>(found.value(j, wanted));
-    } else {
-      missing.push_back(j);
+  constexpr std::size_t at_once = 16;
+  executor.for_each((estimate.size() + at_once - 1) / at_once, [&](std::size_t i) {
+    BracketedQuantile::Scratch scratch;
+    for (std::size_t j = i * at_once; j < std::min(estimate.size(), (i + 1) * at_once); ++j) {
+      if (found.has(j, wanted)) estimate[j] = static_cast<double>(found.value(j, wanted, scratch));
     }
-  }
+  });
+  std::vector<std::size_t> missing;
+  for (std::size_t j = 0; j < estimate.size(); ++j)
+    if (!found.has(j, wanted)) missing.push_back(j);
   if (missing.empty()) return estimate;
   const std::vector<std::int64_t> positions(missing.size(), wanted);
   CollectorOf collector(PooledQuantile(missing, positions));

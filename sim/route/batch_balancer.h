@@ -33,7 +33,7 @@ class BatchBalancer {
   PassCounts step_by_histogram(const Batch& batch, RoutingSink* sink, const Executor& executor);
   PassCounts step_exactly(const Batch& batch, RoutingSink* sink, const Executor& executor);
   Brackets brackets(const Batch& batch, const Executor& executor) const;
-  std::vector<double> exact_estimate(BracketedQuantile& found, const Batch& batch,
+  std::vector<double> exact_estimate(const BracketedQuantile& found, const Batch& batch,
                                      const Executor& executor) const;
   void set(std::span<const double> estimate);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,6 +26,19 @@ std::size_t longest(std::span<const TokenRange> ranges) {
   std::size_t longest = 0;
   for (const TokenRange& range : ranges) longest = std::max(longest, range.count);
   return longest;
+}
+
+/// Whether no flag is 0.
+bool all_set(std::span<const std::uint8_t> flags) {
+  return flags.empty() || std::memchr(flags.data(), 0, flags.size()) == nullptr;
+}
+
+/// Without a branch for each value, so that compilers take many at a time.
+bool all_finite(std::span<const float> values) {
+  int others = 0;
+  for (const float value : values)
+    others |= std::abs(value) < std::numeric_limits<float>::infinity() ? 0 : 1;
+  return others == 0;
 }
 
 bool has_cutoffs(const RouterSettings& settings) {
@@ -50,7 +65,7 @@ struct Window {
 /// What one thread has for itself.
 struct Worker {
   Worker(const RouterSettings& settings, std::size_t tokens, const StepCollector* collector_)
-      : router(settings, tokens),
+      : router(settings, tokens, collector_ != nullptr),
         finite(tokens),
         loads(settings.routed_experts),
         unobserved(settings.routed_experts),
@@ -178,10 +193,15 @@ class Pass {
     return batch_.valid.empty() ? batch_.valid : batch_.valid.subspan(first, count);
   }
 
-  /// Loads, and which rows a balancer observes.
+  /// Loads, and which rows a balancer observes: none are named when it observes all of them.
   static void count_piece(Worker& worker, const RoutedRows& out,
                           std::span<const std::uint8_t> valid) {
     count_assignments(out.indices, valid, worker.loads);
+    worker.observed.clear();
+    if (all_set(out.finite) && all_set(valid)) {
+      worker.valid += static_cast<std::int64_t>(out.finite.size());
+      return;
+    }
     worker.observed.assign(out.finite.begin(), out.finite.end());
     for (std::size_t t = 0; t < out.finite.size(); ++t) {
       const bool counts = valid.empty() || valid[t] != 0;
@@ -195,24 +215,25 @@ class Pass {
   }
 
   void collect(Worker& worker, const RoutedRows& out, std::size_t first) const {
-    const bool all = std::ranges::find(worker.observed, std::uint8_t{0}) == worker.observed.end();
     const ScoreTile tile{.tokens = out.finite.size(),
                          .experts = settings_.routed_experts,
                          .scores = worker.router.scores(),
                          .stride = worker.router.stride(),
                          .cutoffs = out.cutoffs.data(),
-                         .observed = all ? nullptr : worker.observed.data()};
+                         .observed = worker.observed.empty() ? nullptr : worker.observed.data()};
     check_finite(tile, first);
     worker.collector->observe(tile);
   }
 
   /// Scores of sigmoid and softmax are in [0, 1], so that a finite cutoff is enough.
   void check_finite(const ScoreTile& tile, std::size_t first) const {
+    const bool bounded = settings_.score != ScoreFunction::logit;
+    if (bounded && all_finite({tile.cutoffs, tile.tokens})) return;
     for (std::size_t t = 0; t < tile.tokens; ++t) {
-      if (tile.observed != nullptr && tile.observed[t] == 0) continue;
+      if (!tile.observes(t)) continue;
       bool finite = std::isfinite(tile.cutoffs[t]);
-      if (settings_.score == ScoreFunction::logit) {
-        const std::span scores(tile.scores + t * tile.stride, tile.experts);
+      if (!bounded) {
+        const std::span scores(tile.row(t), tile.experts);
         finite = finite && std::ranges::all_of(
                                scores, [&](float s) { return std::isfinite(tile.cutoffs[t] - s); });
       }

@@ -16,8 +16,9 @@ std::size_t stride_for(std::size_t experts) {
 
 }  // namespace
 
-TileRouter::TileRouter(const RouterSettings& settings, std::size_t tokens_max)
+TileRouter::TileRouter(const RouterSettings& settings, std::size_t tokens_max, bool keeps_scores)
     : settings_(settings),
+      keeps_scores_(keeps_scores),
       stride_(stride_for(settings.routed_experts)),
       scores_(tokens_max, stride_),
       gates_(settings.score == ScoreFunction::logit ? tokens_max : 0, stride_),
@@ -49,6 +50,7 @@ void TileRouter::route(MatrixView<const float> logits, std::span<const float> bi
                            .logits_stride = logits.cols(),
                            .scores = scores_.data(),
                            .scores_stride = stride_,
+                           .keeps_scores = keeps_scores_,
                            .gates = apart ? gates_.data() : scores_.data(),
                            .gates_stride = stride_,
                            .renormalize = settings_.renormalize,

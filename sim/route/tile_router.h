@@ -23,10 +23,11 @@ struct RoutedRows {
 /// one for each thread.
 class TileRouter {
  public:
-  TileRouter(const RouterSettings& settings, std::size_t tokens_max);
+  /// It takes less time where no scores are wanted.
+  TileRouter(const RouterSettings& settings, std::size_t tokens_max, bool keeps_scores = true);
 
-  /// The scores stay readable until the next call; with groups, which have no cutoffs, there are
-  /// none.
+  /// The scores stay readable until the next call, if they are kept; with groups, which have no
+  /// cutoffs, there are none.
   void route(MatrixView<const float> logits, std::span<const float> biases, const RoutedRows& out);
 
   const float* scores() const { return scores_.data(); }
@@ -37,6 +38,7 @@ class TileRouter {
                     const RoutedRows& out);
 
   RouterSettings settings_;
+  bool keeps_scores_;
   std::size_t stride_;
   Matrix<float> scores_, gates_;
   std::vector<float> scratch_;

@@ -37,11 +37,12 @@ std::vector<float> biases_of(const Shape& shape) {
   return small_biases(stage_stream("biases").child(shape.experts), shape.experts);
 }
 
-/// A batch as a TileRouter routes it; `score` other than sigmoid leaves out that kernel.
+/// A batch as a TileRouter routes it when no scores are wanted; `score` other than sigmoid leaves
+/// out that kernel.
 struct Tile {
   Tile(const Shape& shape, ScoreFunction score)
       : router({.routed_experts = shape.experts, .top_k = shape.top_k, .score = score},
-               shape.tokens),
+               shape.tokens, false),
         indices(shape.tokens, shape.top_k),
         weights(shape.tokens, shape.top_k),
         cutoffs(shape.tokens),

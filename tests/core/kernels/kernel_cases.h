@@ -27,11 +27,12 @@ enum class Draw {
   normal,
   wide,        ///< saturated sigmoids, and arguments whose e^-x underflows
   tied,        ///< few different values
+  close,       ///< closer to each other than estimates of their scores are to those
   descending,  ///< rows in order: candidates have to be found all over
   ascending,
   edges,  ///< NaN, infinities, signed zeros, subnormals and the largest numbers among normal ones
 };
-inline constexpr Draw all_draws[] = {Draw::normal,     Draw::wide,      Draw::tied,
+inline constexpr Draw all_draws[] = {Draw::normal,     Draw::wide,      Draw::tied, Draw::close,
                                      Draw::descending, Draw::ascending, Draw::edges};
 
 inline float drawn(Draw draw, Stream& stream) {
@@ -58,6 +59,8 @@ inline float drawn(Draw draw, Stream& stream) {
       return 60.0f * z;
     case Draw::tied:
       return std::floor(2.0f * z) * 0.5f;
+    case Draw::close:
+      return 0.02f * z;
     case Draw::edges: {
       const double u = uniform(stream);
       return u < 0.02 ? edges[static_cast<std::size_t>(u * 50.0 * 16.0)] : z;
@@ -91,6 +94,7 @@ struct RouteTrial {
   bool renormalize = true;
   float scale = 1.0f;
   std::size_t padding = 0;
+  bool keeps_scores = true;
 };
 
 struct RouteAnswer {
@@ -121,6 +125,7 @@ inline RouteAnswer route_by(const kernels::Kernels& kernels, const RouteTrial& t
                  .logits_stride = experts,
                  .scores = answer.scores.data(),
                  .scores_stride = stride,
+                 .keeps_scores = trial.keeps_scores,
                  .gates = answer.scores.data(),
                  .gates_stride = stride,
                  .renormalize = trial.renormalize,
@@ -132,6 +137,7 @@ inline RouteAnswer route_by(const kernels::Kernels& kernels, const RouteTrial& t
                  .finite = answer.finite.data(),
                  .scratch = scratch.data(),
                  .index_scratch = index_scratch.data()});
+  if (!trial.keeps_scores) answer.scores.clear();
   return answer;
 }
 

@@ -40,7 +40,7 @@ std::vector<float> drawn_biases(std::size_t experts, Stream& stream) {
   return biases;
 }
 
-void expect_same(const Kernels& subject, const RouteTrial& trial) {
+void expect_same_answer(const Kernels& subject, const RouteTrial& trial) {
   const RouteAnswer right = route_by(reference(), trial), given = route_by(subject, trial);
   EXPECT_EQ(bits(given.scores), bits(right.scores));
   EXPECT_EQ(given.indices, right.indices);
@@ -50,12 +50,20 @@ void expect_same(const Kernels& subject, const RouteTrial& trial) {
   EXPECT_EQ(given.finite, right.finite);
 }
 
+void expect_same(const Kernels& subject, RouteTrial trial) {
+  expect_same_answer(subject, trial);
+  if (!trial.sigmoid) return;
+  SCOPED_TRACE("no scores wanted");
+  trial.keeps_scores = false;
+  expect_same_answer(subject, trial);
+}
+
 TEST_P(EveryTarget, RoutesEveryShapeAndKindOfRowAsTheReferenceDoes) {
   static constexpr KernelShape shapes[] = {
-      {1, 1},    {2, 1},    {3, 2},   {5, 4},   {8, 2},    {8, 8},    {12, 3},   {16, 1},
-      {17, 8},   {33, 9},   {60, 4},  {64, 6},  {64, 64},  {65, 12},  {100, 31}, {128, 8},
-      {160, 32}, {250, 11}, {256, 8}, {300, 1}, {384, 24}, {896, 16}, {1000, 40},
-      {64, 4},   {70, 10},  {90, 16}, {200, 17}, {400, 32}, {512, 33}, {97, 5}};
+      {1, 1},    {2, 1},    {3, 2},    {5, 4},    {8, 2},    {8, 8},    {12, 3},    {16, 1},
+      {17, 8},   {33, 9},   {60, 4},   {64, 6},   {64, 64},  {65, 12},  {100, 31},  {128, 8},
+      {160, 32}, {250, 11}, {256, 8},  {300, 1},  {384, 24}, {896, 16}, {1000, 40}, {64, 4},
+      {70, 10},  {90, 16},  {200, 17}, {400, 32}, {512, 33}, {97, 5}};
   std::uint64_t seed = 0;
   for (const auto [experts, top_k] : shapes) {
     for (const Draw draw : all_draws) {
@@ -90,6 +98,25 @@ TEST_P(EveryTarget, RoutesByBiasesOfAnyKindAsTheReferenceDoes) {
     trial.biases.assign(experts, -infinity);
     trial.biases[3] = infinity;
     expect_same(subject(), trial);
+  }
+}
+
+TEST_P(EveryTarget, RoutesByBiasesOfAnySizeAsTheReferenceDoes) {
+  for (const auto [experts, top_k] : {KernelShape{8, 2}, {64, 4}, {300, 16}, {896, 16}}) {
+    for (const float size : {1e-3f, 0.1f, 30.0f, 1e4f, 1e5f, 4e5f, 1e6f, 1e9f, 1e38f}) {
+      for (const Draw draw : {Draw::normal, Draw::close, Draw::tied}) {
+        Stream stream(experts);
+        RouteTrial trial{.logits = drawn_logits(37, experts, draw, experts),
+                         .biases = drawn_biases(experts, stream),
+                         .top_k = top_k};
+        SCOPED_TRACE("E " + std::to_string(experts) + ", biases of about " + std::to_string(size));
+        RouteTrial far_apart = trial;
+        for (float& bias : far_apart.biases) bias *= 5.0f * size;
+        expect_same(subject(), far_apart);
+        for (float& bias : trial.biases) bias += size;  // all far from 0: s + b is rounded much
+        expect_same(subject(), trial);
+      }
+    }
   }
 }
 
@@ -311,6 +338,7 @@ RouteTrial drawn_trial(std::uint64_t seed) {
   trial.sigmoid = uniform(stream) < 0.75;
   trial.renormalize = uniform(stream) < 0.75;
   trial.padding = uniform_index(stream, 3);
+  trial.keeps_scores = !trial.sigmoid || uniform(stream) < 0.25;
   return trial;
 }
 
