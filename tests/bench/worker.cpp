@@ -1,11 +1,13 @@
-// Does the work that compare_torch.py asks for, a line each on standard input, and answers with the
-// seconds it took. It calls what `ballast route` and `ballast run` call.
+// Does the work that compare_torch.py asks for, a line each on standard input, and answers a line
+// each. It calls what `ballast route` and `ballast run` call. Seconds are the median of as many
+// runs as take a tenth of a second.
 //
-//   batch FILE TOKENS EXPERTS TOP_K                       -> ok; logits `[tokens, experts]` and
-//   biases `[experts]`, fp32 route|histogram|exact THREADS                         -> seconds loads
-//   -> of the last route, an integer an expert biases -> after the last exact or histogram gate
-//   TOKENS HIDDEN EXPERTS THREADS                    -> seconds limits -> flop/s, bytes read/s,
-//   histogram increments/s
+//   batch FILE TOKENS EXPERTS TOP_K      -> ok; fp32 logits `[tokens, experts]`, biases `[experts]`
+//   route|histogram|exact|dense THREADS  -> seconds; dense: histogram, and dense outputs
+//   loads                                -> of the last route, an integer an expert
+//   biases                               -> after the last exact or histogram
+//   gate TOKENS HIDDEN EXPERTS THREADS   -> seconds
+//   limits                               -> flop/s, bytes read/s, histogram increments/s
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -26,6 +28,10 @@
 #include "sim/threads/thread_pool.h"
 #include "tests/bench/batch.h"
 #include "tests/bench/machine_limits.h"
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -73,6 +79,22 @@ class ResultsInMemory : public sim::RoutingSink {
   std::vector<float> cutoffs_;
 };
 
+/// Copies to where nothing is read soon, past the caches: else each line would be read before it is
+/// written.
+template <class Value>
+void stream(std::span<const Value> values, Value* to) {
+  std::size_t done = 0;
+#if defined(__x86_64__)
+  const auto* const from = reinterpret_cast<const __m128i*>(values.data());
+  const std::size_t vectors = values.size_bytes() / sizeof(__m128i);
+  for (std::size_t i = 0; i < vectors; ++i)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, _mm_loadu_si128(from + i));
+  _mm_sfence();
+  done = vectors * sizeof(__m128i) / sizeof(Value);
+#endif
+  std::ranges::copy(values.subspan(done), to + done);
+}
+
 /// Besides, weights and choices as whole matrices `[tokens, experts]`, as the code that is compared
 /// with writes them.
 class DenseResults final : public ResultsInMemory {
@@ -84,25 +106,30 @@ class DenseResults final : public ResultsInMemory {
         chosen_(shape.tokens, shape.experts) {}
 
   void take(const sim::RoutingRows& rows) override {
-    const std::size_t piece = 4096 / weights_.cols() + 1;  // stays near until it is complete
-    const std::size_t tokens = rows.indices.rows();
+    const std::size_t experts = weights_.cols(), tokens = rows.indices.rows();
+    const std::size_t piece = (4096 / experts / 16 + 1) * 16;  // stays near, and in step with lines
     executor_.for_each((tokens + piece - 1) / piece, [&](std::size_t i) {
       const std::size_t first = i * piece, count = std::min(piece, tokens - first);
-      std::ranges::fill(weights_.view().block(taken_ + first, count).values(), 0.0f);
-      std::ranges::fill(chosen_.view().block(taken_ + first, count).values(), std::uint8_t{0});
-      for (std::size_t t = first; t < first + count; ++t) scatter(rows, t);
+      thread_local std::vector<float> weights;
+      thread_local std::vector<std::uint8_t> chosen;
+      weights.assign(count * experts, 0.0f);
+      chosen.assign(count * experts, 0);
+      for (std::size_t t = 0; t < count; ++t)
+        scatter(rows, first + t, weights.data() + t * experts, chosen.data() + t * experts);
+      stream<float>(weights, weights_.row(taken_ + first).data());
+      stream<std::uint8_t>(chosen, chosen_.row(taken_ + first).data());
     });
     ResultsInMemory::take(rows);
   }
 
  private:
-  void scatter(const sim::RoutingRows& rows, std::size_t t) {
-    const auto weights = weights_.row(taken_ + t);
-    const auto chosen = chosen_.row(taken_ + t);
-    for (std::size_t slot = 0; slot < rows.indices.cols(); ++slot) {
-      const auto j = static_cast<std::size_t>(rows.indices(t, slot));
-      weights[j] = rows.weights(t, slot);
-      chosen[j] = 1;
+  static void scatter(const sim::RoutingRows& rows, std::size_t t, float* weights,
+                      std::uint8_t* chosen) {
+    const auto indices = rows.indices.row(t);
+    const auto chosen_weights = rows.weights.row(t);
+    for (std::size_t slot = 0; slot < indices.size(); ++slot) {
+      weights[indices[slot]] = chosen_weights[slot];
+      chosen[indices[slot]] = 1;
     }
   }
 
@@ -116,6 +143,17 @@ double seconds(Work work) {
   const auto begin = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// The median time of work that tells its time, again and again for a while: the first runs find
+/// caches, the processor's clock and the places of threads as others left them.
+template <class Work>
+double settled(Work work) {
+  constexpr double least = 0.1;
+  std::vector<double> times;
+  for (double sum = 0.0; sum < least; sum += times.back()) times.push_back(work());
+  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+  return times[times.size() / 2];
 }
 
 class Worker {
@@ -164,27 +202,31 @@ class Worker {
 
   std::string routing(const std::string& task, std::istream& words) {
     std::size_t threads = 0;
-    const auto choice = task == "exact"       ? sim::parse_balancer("quantile:exact")
-                        : task == "histogram" ? sim::parse_balancer("quantile:histogram:1000")
-                                              : std::nullopt;
+    const auto choice = task == "exact" ? sim::parse_balancer("quantile:exact")
+                        : task == "histogram" || task == "dense"
+                            ? sim::parse_balancer("quantile:histogram:1000")
+                            : std::nullopt;
     if (!(words >> threads) || !use(threads) || (!choice && task != "route")) return "what?";
     const RouterSettings settings{
         .hidden = 1, .routed_experts = shape_.experts, .top_k = shape_.top_k};
     LogitsInMemory logits(logits_);
     const sim::Batch batch{logits, {}};
     const auto keep = [&]() -> std::unique_ptr<ResultsInMemory> {
-      if (task == "histogram") return std::make_unique<DenseResults>(shape_, *pool_);
+      if (task == "dense") return std::make_unique<DenseResults>(shape_, *pool_);
       return std::make_unique<ResultsInMemory>(shape_);
-    }();
-    if (!choice) {
-      return std::to_string(seconds([&] {
-        loads_ = sim::route_batch(settings, biases_, batch, nullptr, keep.get(), *pool_).loads;
-      }));
-    }
-    sim::BatchBalancer balancer(*choice, settings, biases_);
-    const double time = seconds([&] { balancer.step(batch, keep.get(), *pool_); });
-    balanced_.assign(balancer.biases().begin(), balancer.biases().end());
-    return std::to_string(time);
+    };
+    return std::to_string(settled([&] {
+      const auto kept = keep();
+      if (!choice) {
+        return seconds([&] {
+          loads_ = sim::route_batch(settings, biases_, batch, nullptr, kept.get(), *pool_).loads;
+        });
+      }
+      sim::BatchBalancer balancer(*choice, settings, biases_);
+      const double time = seconds([&] { balancer.step(batch, kept.get(), *pool_); });
+      balanced_.assign(balancer.biases().begin(), balancer.biases().end());
+      return time;
+    }));
   }
 
   std::string gate(std::istream& words) {
@@ -193,8 +235,11 @@ class Worker {
     if (x_.rows() != tokens || x_.cols() != hidden) x_ = normal_matrix(tokens, hidden, 2);
     if (w_.rows() != experts || w_.cols() != hidden) w_ = normal_matrix(experts, hidden, 3);
     Matrix<float> out(tokens, experts);
-    return std::to_string(seconds(
-        [&] { arithmetic::multiply_transposed<float>(x_.view(), w_.view(), out.view(), *pool_); }));
+    return std::to_string(settled([&] {
+      return seconds([&] {
+        arithmetic::multiply_transposed<float>(x_.view(), w_.view(), out.view(), *pool_);
+      });
+    }));
   }
 
   std::string limits() {
