@@ -43,7 +43,8 @@ struct Tile {
         finite(tokens),
         loads(shape.experts) {}
 
-  ScoreTile route(const Shape& shape, const Batch& batch, std::size_t first, std::size_t count) {
+  ScoreTile route(const Shape& shape, const Batch& batch, std::size_t first, std::size_t count,
+                  bool keeps_scores = true) {
     kernels::active().route({.tokens = count,
                              .experts = shape.experts,
                              .top_k = shape.top_k,
@@ -52,6 +53,7 @@ struct Tile {
                              .logits_stride = shape.experts,
                              .scores = scores.data(),
                              .scores_stride = stride,
+                             .keeps_scores = keeps_scores,
                              .gates = scores.data(),
                              .gates_stride = stride,
                              .indices = indices.data(),
@@ -83,33 +85,34 @@ void report(benchmark::State& state, const Shape& shape) {
 }
 
 template <class Observe>
-void for_each_tile(const Shape& shape, std::size_t number, Observe observe) {
+void for_each_tile(const Shape& shape, std::size_t number, bool keeps_scores, Observe observe) {
   Tile tile(shape);
   for (std::size_t first = 0; first < shape.tokens; first += tile.tokens) {
-    observe(tile.route(shape, batch(number), first, std::min(tile.tokens, shape.tokens - first)));
+    const std::size_t count = std::min(tile.tokens, shape.tokens - first);
+    observe(tile.route(shape, batch(number), first, count, keeps_scores));
   }
   benchmark::DoNotOptimize(tile.loads.data());
 }
 
 /// a: sigmoid, bias, top-(k+1), weights, counts.
-void route(benchmark::State& state, std::size_t number) {
-  for (auto _ : state) for_each_tile(shapes[number], number, [](const ScoreTile&) {});
+void route(benchmark::State& state, std::size_t number, bool keeps_scores) {
+  for (auto _ : state) for_each_tile(shapes[number], number, keeps_scores, [](const ScoreTile&) {});
   report(state, shapes[number]);
 }
 
-/// c: a, with the required biases counted in 1000 bins, and estimates from them.
+/// c: a and all scores, with the required biases counted in 1000 bins, and estimates from them.
 void histogram(benchmark::State& state, std::size_t number) {
   const Shape& shape = shapes[number];
   for (auto _ : state) {
     HistogramCounts counts(shape.experts, HistogramRange(batch(number).biases, 1000));
-    for_each_tile(shape, number, [&](const ScoreTile& tile) { counts.observe(tile); });
+    for_each_tile(shape, number, true, [&](const ScoreTile& tile) { counts.observe(tile); });
     benchmark::DoNotOptimize(counts.estimate(shape.top_k));
   }
   report(state, shape);
 }
 
-/// b: a, with the exact order statistic of each expert: a sample for the brackets, the pass, the
-/// selection inside.
+/// b: a and all scores, with the exact order statistic of each expert: a sample for the brackets,
+/// the pass, the selection inside.
 void exact(benchmark::State& state, std::size_t number) {
   const Shape& shape = shapes[number];
   batch(number);
@@ -122,12 +125,13 @@ void exact(benchmark::State& state, std::size_t number) {
     }
     BracketedQuantile found(brackets_from_sample(sample, shape.experts, position,
                                                  static_cast<std::int64_t>(shape.tokens)));
-    for_each_tile(shape, number, [&](const ScoreTile& routed) { found.observe(routed); });
+    for_each_tile(shape, number, true, [&](const ScoreTile& routed) { found.observe(routed); });
+    BracketedQuantile::Scratch scratch;
     for (std::size_t j = 0; j < shape.experts; ++j) {
       if (!found.has(j, position))
         state.SkipWithError("a bracket missed");
       else
-        benchmark::DoNotOptimize(found.value(j, position));
+        benchmark::DoNotOptimize(found.value(j, position, scratch));
     }
   }
   report(state, shape);
@@ -214,7 +218,8 @@ const int registered = [] {
   for (std::size_t i = 0; i < std::size(shapes); ++i) {
     const std::string shape =
         std::to_string(shapes[i].experts) + "," + std::to_string(shapes[i].top_k);
-    benchmark::RegisterBenchmark(("a/route/" + shape).c_str(), route, i);
+    benchmark::RegisterBenchmark(("a/route/" + shape).c_str(), route, i, false);
+    benchmark::RegisterBenchmark(("a/route_and_keep_scores/" + shape).c_str(), route, i, true);
     benchmark::RegisterBenchmark(("c/histogram/" + shape).c_str(), histogram, i);
     benchmark::RegisterBenchmark(("b/exact/" + shape).c_str(), exact, i);
   }
