@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t room_behind = 16;  ///< kernels write whole vectors
 constexpr std::size_t tokens_at_once = 1024;
-constexpr std::size_t first_tokens = 65536;  ///< for as many there is memory at first
+constexpr std::size_t first_tokens = 65536;  ///< for as many there is room at first
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 }  // namespace
@@ -37,23 +37,24 @@ void BracketedQuantile::observe(const ScoreTile& tile) {
   const std::size_t experts = below_.size();
   for (std::size_t first = 0; first < tile.tokens; first += tokens_at_once) {
     const std::size_t count = std::min(tokens_at_once, tile.tokens - first);
-    const auto first_capacity =
-        static_cast<std::size_t>(brackets_.share * static_cast<double>(first_tokens)) + count;
+    const ScoreTile part = tile.part(first, count);
+    const std::size_t first_capacity = brackets_.expected + count + room_behind;
     for (std::size_t j = 0; j < experts; ++j) {
       kept_[j].make_room(count, first_capacity);
       ends_[j] = kept_[j].values.get() + kept_[j].count;
     }
-    kernels::active().collect_inside(
-        {.tokens = count,
-         .experts = experts,
-         .scores = tile.scores + first * tile.stride,
-         .scores_stride = tile.stride,
-         .cutoffs = tile.cutoffs + first,
-         .observed = tile.observed == nullptr ? nullptr : tile.observed + first,
-         .low = brackets_.low.data(),
-         .high = brackets_.high.data(),
-         .below = below_.data(),
-         .ends = ends_.data()});
+    kernels::active().collect_inside({.tokens = count,
+                                      .experts = experts,
+                                      .scores = part.scores,
+                                      .scores_stride = part.stride,
+                                      .logits = part.logits,
+                                      .logits_stride = part.logits_stride,
+                                      .cutoffs = part.cutoffs,
+                                      .observed = part.observed,
+                                      .low = brackets_.low.data(),
+                                      .high = brackets_.high.data(),
+                                      .below = below_.data(),
+                                      .ends = ends_.data()});
     for (std::size_t j = 0; j < experts; ++j) {
       kept_[j].count = static_cast<std::size_t>(ends_[j] - kept_[j].values.get());
     }
@@ -101,8 +102,8 @@ float BracketedQuantile::value(std::size_t expert, std::int64_t position) const 
   return value(expert, position, scratch);
 }
 
-Brackets open_brackets(std::size_t experts) {
-  return {std::vector<float>(experts, -infinity), std::vector<float>(experts, infinity), 0.0};
+Brackets open_brackets(std::size_t experts, std::size_t tokens) {
+  return {std::vector<float>(experts, -infinity), std::vector<float>(experts, infinity), tokens};
 }
 
 double bracket_reach(double n, double share) {
@@ -117,8 +118,8 @@ Brackets brackets_from_sample(const BracketedQuantile& sample, std::size_t exper
   const double reach = bracket_reach(size, share);
   const auto low = static_cast<std::int64_t>(std::floor(size * share - reach));
   const auto high = static_cast<std::int64_t>(std::ceil(size * share + reach));
-  Brackets brackets = open_brackets(experts);
-  brackets.share = 2.0 * reach / size;
+  const auto first = static_cast<double>(std::min<std::int64_t>(tokens, first_tokens));
+  Brackets brackets = open_brackets(experts, static_cast<std::size_t>(2.0 * reach / size * first));
   constexpr std::size_t at_once = 16;
   executor.for_each((experts + at_once - 1) / at_once, [&](std::size_t i) {
     BracketedQuantile::Scratch scratch;

@@ -13,7 +13,7 @@ namespace ballast {
 /// high, infinite ends included.
 struct Brackets {
   std::vector<float> low, high;
-  double share = 0.0;  ///< of the values that are thought to be inside, for the first memory
+  std::size_t expected = 0;  ///< values of an expert inside it, for which there is room at first
 };
 
 /// Exact order statistics of the required biases of each expert, from one pass over a batch and the
@@ -26,6 +26,7 @@ class BracketedQuantile {
   /// An empty one with the same brackets.
   BracketedQuantile fork() const { return BracketedQuantile(brackets_); }
 
+  /// A tile with scores or with logits.
   void observe(const ScoreTile& tile);
   /// Adds what another one with the same brackets has observed, which may be left empty.
   void merge(BracketedQuantile& other);
@@ -62,8 +63,8 @@ class BracketedQuantile {
   std::int64_t tokens_ = 0;
 };
 
-/// Brackets that hold everything: for a batch that may be kept whole.
-Brackets open_brackets(std::size_t experts);
+/// Brackets that hold everything: for a batch of about so many tokens that may be kept whole.
+Brackets open_brackets(std::size_t experts, std::size_t tokens = 0);
 
 /// How many of n sample values a bracket reaches to each side of the one that `share` of all values
 /// are below: 5 standard deviations of the number below it, sqrt(n share (1 - share)), and one.

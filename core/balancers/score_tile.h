@@ -7,14 +7,17 @@
 namespace ballast {
 
 /// Some routed tokens as the quantile collectors see them: scores `[tokens, experts]` with rows
-/// `stride` values apart, cutoffs `[tokens]`, and `observed` `[tokens]`, 0 for rows to pass over,
-/// or null for none of them. Every required bias, cutoff - score, of a row that is not passed over
-/// is finite. Views of the caller's data.
+/// `stride` values apart (or, for those that can do with them, the logits whose sigmoids they are),
+/// cutoffs `[tokens]`, and `observed` `[tokens]`, 0 for rows to pass over, or null for none of
+/// them. Every required bias, cutoff - score, of a row that is not passed over is finite. Views of
+/// the caller's data.
 struct ScoreTile {
   std::size_t tokens = 0;
   std::size_t experts = 0;
-  const float* scores = nullptr;
+  const float* scores = nullptr;  ///< null where there are logits
   std::size_t stride = 0;
+  const float* logits = nullptr;  ///< or null
+  std::size_t logits_stride = 0;
   const float* cutoffs = nullptr;
   const std::uint8_t* observed = nullptr;
 
@@ -28,8 +31,10 @@ struct ScoreTile {
   ScoreTile part(std::size_t first, std::size_t count) const {
     return {.tokens = count,
             .experts = experts,
-            .scores = row(first),
+            .scores = scores == nullptr ? nullptr : row(first),
             .stride = stride,
+            .logits = logits == nullptr ? nullptr : logits + first * logits_stride,
+            .logits_stride = logits_stride,
             .cutoffs = cutoffs + first,
             .observed = observed == nullptr ? nullptr : observed + first};
   }

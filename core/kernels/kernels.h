@@ -68,6 +68,11 @@ constexpr std::size_t route_scratch(std::size_t experts) {
   return (rows_at_once + 1) * row_scratch(experts);
 }
 
+/// Whether route and collect_inside take less time where most scores are not computed, as measured.
+constexpr bool prefers_estimates(std::size_t experts, std::size_t top_k) {
+  return experts >= 128 && experts >= 8 * (top_k + 1);
+}
+
 constexpr std::size_t count_few_max = 16;
 
 /// Required biases r = cutoff - score, or given as such, to count in bins; see HistogramRange.
@@ -95,6 +100,10 @@ struct CollectInside {
   std::size_t experts = 0;
   const float* scores = nullptr;  ///< `[tokens, experts]`
   std::size_t scores_stride = 0;
+  /// Or what the scores are sigmoids of, `[tokens, experts]`, tokens * logits_stride < 2^31: then
+  /// only those are computed that estimates cannot tell.
+  const float* logits = nullptr;
+  std::size_t logits_stride = 0;
   const float* cutoffs = nullptr;          ///< `[tokens]`
   const std::uint8_t* observed = nullptr;  ///< as above
   const float* low = nullptr;              ///< `[experts]`: r < low is below,

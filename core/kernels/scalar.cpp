@@ -112,7 +112,10 @@ void collect_inside(const CollectInside& rows) {
   for (std::size_t t = 0; t < rows.tokens; ++t) {
     if (!is_observed(rows.observed, t)) continue;
     for (std::size_t j = 0; j < rows.experts; ++j) {
-      const float r = (rows.cutoffs[t] - rows.scores[t * rows.scores_stride + j]) + 0.0f;  // no -0
+      const float s = rows.logits != nullptr
+                          ? arithmetic::sigmoid(rows.logits[t * rows.logits_stride + j])
+                          : rows.scores[t * rows.scores_stride + j];
+      const float r = (rows.cutoffs[t] - s) + 0.0f;  // no -0
       if (r < rows.low[j]) {
         ++rows.below[j];
       } else if (r <= rows.high[j]) {

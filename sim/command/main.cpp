@@ -1,7 +1,7 @@
 #include <signal.h>
 
 #include <array>
-#include <cstdlib>  // and __GLIBC__
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "sim/command/compare.h"
 #include "sim/command/dispatch.h"
 #include "sim/command/exit_code.h"
+#include "sim/command/kept_memory.h"
 #include "sim/command/replay.h"
 #include "sim/command/route.h"
 #include "sim/command/run.h"
@@ -20,10 +21,6 @@
 #include "sim/command/stats.h"
 #include "sim/command/sweep.h"
 #include "sim/command/target_limit.h"
-
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
 
 namespace {
 
@@ -39,14 +36,6 @@ sim::ExitCode laws(sim::Arguments arguments, std::ostream& out, std::ostream& er
 
 sim::ExitCode mutants(sim::Arguments arguments, std::ostream& out, std::ostream& err) {
   return props::mutants(props::all_laws(), props::all_mutants(), arguments, out, err);
-}
-
-/// Memory that is given back to the system and taken again is paid for page by page.
-void keep_memory() {
-#if defined(__GLIBC__)
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
-#endif
 }
 
 }  // namespace
@@ -68,7 +57,7 @@ int main(int count, char** words) {
   };
   signal(SIGXFSZ, SIG_IGN);  // a file that would become too large is an error like a full disk
   std::ios::sync_with_stdio(false);
-  keep_memory();
+  sim::keep_memory();
   if (!limit_target(std::getenv("BALLAST_TARGET"), std::cerr))
     return static_cast<int>(ExitCode::usage);
   const std::vector<std::string> arguments(words + (count > 0 ? 1 : 0), words + count);

@@ -98,8 +98,9 @@ PassCounts BatchBalancer::step_exactly(const Batch& batch, RoutingSink* sink,
 
 Brackets BatchBalancer::brackets(const Batch& batch, const Executor& executor) const {
   const std::size_t tokens = batch.logits.tokens();
-  if (tokens <= small_batch) return open_brackets(biases_.size());
-  CollectorOf sample(BracketedQuantile(open_brackets(biases_.size())));
+  if (tokens <= small_batch) return open_brackets(biases_.size(), tokens);
+  CollectorOf sample(
+      BracketedQuantile(open_brackets(biases_.size(), sample_runs * sample_run_tokens)));
   std::vector<TokenRange> ranges;
   for (std::size_t run = 0; run < sample_runs; ++run) {
     ranges.push_back({(tokens - sample_run_tokens) * run / (sample_runs - 1), sample_run_tokens});

@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/kernels/kernels.h"
 #include "core/model/selection.h"
 #include "sim/route/tile_router.h"
 
@@ -62,10 +63,17 @@ struct Window {
   std::vector<float> cutoffs;
 };
 
+/// Whether a router has to compute all scores.
+bool wants_scores(const RouterSettings& settings, const StepCollector* collector) {
+  if (collector == nullptr) return false;
+  return !collector->takes_logits() || settings.score != ScoreFunction::sigmoid ||
+         !kernels::prefers_estimates(settings.routed_experts, settings.top_k);
+}
+
 /// What one thread has for itself.
 struct Worker {
   Worker(const RouterSettings& settings, std::size_t tokens, const StepCollector* collector_)
-      : router(settings, tokens, collector_ != nullptr),
+      : router(settings, tokens, wants_scores(settings, collector_)),
         finite(tokens),
         loads(settings.routed_experts),
         unobserved(settings.routed_experts),
@@ -184,7 +192,7 @@ class Pass {
     worker->router.route(logits, biases_, out);
     count_piece(*worker, out, valid_rows(window_first + begin, count));
     clock.lap(worker->times.route);
-    if (worker->collector != nullptr) collect(*worker, out, window_first + begin);
+    if (worker->collector != nullptr) collect(*worker, logits, out, window_first + begin);
     clock.lap(worker->times.balance);
     workers_.give_back(std::move(worker));
   }
@@ -214,11 +222,15 @@ class Pass {
     }
   }
 
-  void collect(Worker& worker, const RoutedRows& out, std::size_t first) const {
+  void collect(Worker& worker, MatrixView<const float> logits, const RoutedRows& out,
+               std::size_t first) const {
+    const bool scores = worker.router.keeps_scores();
     const ScoreTile tile{.tokens = out.finite.size(),
                          .experts = settings_.routed_experts,
-                         .scores = worker.router.scores(),
+                         .scores = scores ? worker.router.scores() : nullptr,
                          .stride = worker.router.stride(),
+                         .logits = scores ? nullptr : logits.data(),
+                         .logits_stride = logits.cols(),
                          .cutoffs = out.cutoffs.data(),
                          .observed = worker.observed.empty() ? nullptr : worker.observed.data()};
     check_finite(tile, first);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 
 #include "core/balancers/bracketed_quantile.h"
 #include "core/balancers/histogram_counts.h"
@@ -16,6 +17,8 @@ class StepCollector {
  public:
   virtual ~StepCollector() = default;
   virtual void observe(const ScoreTile& tile) = 0;
+  /// Whether tiles may have logits in place of scores.
+  virtual bool takes_logits() const = 0;
   /// A new one that may be merged into this one.
   virtual std::unique_ptr<StepCollector> fork() const = 0;
   /// Adds what a fork of this one has observed.
@@ -29,6 +32,7 @@ class CollectorOf final : public StepCollector {
   explicit CollectorOf(Core core_) : core(std::move(core_)) {}
 
   void observe(const ScoreTile& tile) override { core.observe(tile); }
+  bool takes_logits() const override { return std::is_same_v<Core, BracketedQuantile>; }
   std::unique_ptr<StepCollector> fork() const override {
     return std::make_unique<CollectorOf>(core.fork());
   }

@@ -30,6 +30,7 @@ class TileRouter {
   /// cutoffs, there are none.
   void route(MatrixView<const float> logits, std::span<const float> biases, const RoutedRows& out);
 
+  bool keeps_scores() const { return keeps_scores_; }
   const float* scores() const { return scores_.data(); }
   std::size_t stride() const { return stride_; }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,10 @@
 #include "core/model/selection.h"
 #include "core/random/distributions.h"
 #include "core/random/fills.h"
+#include "sim/command/kept_memory.h"
+#include "sim/command/target_limit.h"
 #include "tests/bench/batch.h"
 #include "tests/bench/machine_limits.h"
-
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
 
 namespace ballast::bench {
 namespace {
@@ -187,15 +186,8 @@ void limit_fma(benchmark::State& state) {
 }
 
 const int registered = [] {
-#if defined(__GLIBC__)
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as the command does
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
-#endif
-  const char* const target = std::getenv("BALLAST_TARGET");  // as for the command
-  for (const auto* const each : kernels::available()) {
-    if (target != nullptr && kernels::name(each->target) == target)
-      kernels::limit_target(each->target);
-  }
+  sim::keep_memory();
+  if (!sim::limit_target(std::getenv("BALLAST_TARGET"), std::cerr)) std::exit(1);
   benchmark::RegisterBenchmark("limit/fma", limit_fma);
   benchmark::RegisterBenchmark("limit/read", limit_read);
   benchmark::RegisterBenchmark("sigmoid/in_L1", sigmoid);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "core/arithmetic/products.h"
+#include "sim/command/kept_memory.h"
 #include "sim/command/target_limit.h"
 #include "sim/route/batch_balancer.h"
 #include "sim/route/batch_pass.h"
@@ -31,10 +32,6 @@
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
-#endif
-
-#if defined(__GLIBC__)
-#include <malloc.h>
 #endif
 
 namespace ballast::bench {
@@ -267,10 +264,7 @@ class Worker {
 }  // namespace ballast::bench
 
 int main() {
-#if defined(__GLIBC__)
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // as the command does
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
-#endif
+  ballast::sim::keep_memory();
   if (!ballast::sim::limit_target(std::getenv("BALLAST_TARGET"), std::cerr)) return 1;
   ballast::bench::Worker worker;
   for (std::string line; std::getline(std::cin, line);)

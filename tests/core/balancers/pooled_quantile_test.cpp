@@ -98,7 +98,7 @@ TEST(BracketedQuantile, IsTheOrderStatisticWhereTheBracketHoldsItAndSaysWhereNot
   const Tokens tokens(3000, 5, 1e-9, 3);
   const auto required = tokens.required();
   const auto right = column_order_statistics(required, 700);
-  Brackets brackets{right, right, 0.0};
+  Brackets brackets{right, right, 0};
   brackets.low[1] = right[1] - 0.1f;
   brackets.high[2] = right[2] + 0.1f;
   brackets.low[3] = brackets.high[3] = std::nextafter(right[3], 10.0f);

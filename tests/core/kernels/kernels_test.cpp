@@ -227,49 +227,92 @@ TEST_P(EveryTarget, PutsWhatLiesOnOrBesideAnEdgeIntoTheRightBin) {
   }
 }
 
+/// Values and intervals to collect from, as scores or as logits.
+struct CollectTrial {
+  Matrix<float> values;
+  bool logits = false;
+  std::vector<float> cutoffs = {}, low = {}, high = {};
+  std::vector<std::uint8_t> observed = {};  ///< or none
+};
+
+/// What is below, and the bits of what is inside, in order.
+std::pair<std::vector<std::int64_t>, std::vector<std::vector<std::uint32_t>>> collected_by(
+    const Kernels& kernels, const CollectTrial& trial) {
+  const std::size_t tokens = trial.values.rows(), experts = trial.values.cols();
+  std::vector<std::vector<float>> inside(experts, std::vector<float>(tokens + 32));
+  std::vector<float*> ends;
+  for (auto& each : inside) ends.push_back(each.data());
+  std::vector<std::int64_t> below(experts);
+  kernels.collect_inside({.tokens = tokens,
+                          .experts = experts,
+                          .scores = trial.logits ? nullptr : trial.values.data(),
+                          .scores_stride = experts,
+                          .logits = trial.logits ? trial.values.data() : nullptr,
+                          .logits_stride = experts,
+                          .cutoffs = trial.cutoffs.data(),
+                          .observed = trial.observed.empty() ? nullptr : trial.observed.data(),
+                          .low = trial.low.data(),
+                          .high = trial.high.data(),
+                          .below = below.data(),
+                          .ends = ends.data()});
+  std::vector<std::vector<std::uint32_t>> collected;
+  for (std::size_t j = 0; j < experts; ++j) {
+    inside[j].resize(static_cast<std::size_t>(ends[j] - inside[j].data()));
+    std::ranges::sort(inside[j]);
+    collected.push_back(bits(inside[j]));
+  }
+  return {below, collected};
+}
+
 TEST_P(EveryTarget, CountsBelowAndCollectsInsideAsTheReferenceDoes) {
   Stream stream(8);
   for (const std::size_t experts : {1, 5, 8, 16, 19, 64}) {
     constexpr std::size_t tokens = 75;
-    Matrix<float> scores(tokens, experts);
-    for (float& s : scores.values())
+    CollectTrial trial{.values = Matrix<float>(tokens, experts)};
+    for (float& s : trial.values.values())
       s = static_cast<float>(std::floor(50.0 * uniform(stream)) / 50.0);
-    std::vector<float> cutoffs, low, high;
-    std::vector<std::uint8_t> observed;
-    for (std::size_t t = 0; t < tokens; ++t) {
-      cutoffs.push_back(static_cast<float>(std::floor(50.0 * uniform(stream)) / 50.0));
-      observed.push_back(uniform(stream) < 0.8);
-    }
+    for (std::size_t t = 0; t < tokens; ++t)
+      trial.cutoffs.push_back(static_cast<float>(std::floor(50.0 * uniform(stream)) / 50.0));
     for (std::size_t j = 0; j < experts; ++j) {
-      low.push_back(static_cast<float>(uniform(stream) - 0.7));
-      high.push_back(low.back() + static_cast<float>(0.5 * uniform(stream)));
+      trial.low.push_back(static_cast<float>(uniform(stream) - 0.7));
+      trial.high.push_back(trial.low.back() + static_cast<float>(0.5 * uniform(stream)));
     }
-    low[0] = -std::numeric_limits<float>::infinity();
-    const auto collect = [&](const Kernels& kernels, bool all) {
-      std::vector<std::vector<float>> inside(experts, std::vector<float>(tokens + 32));
-      std::vector<float*> ends;
-      for (auto& each : inside) ends.push_back(each.data());
-      std::vector<std::int64_t> below(experts);
-      kernels.collect_inside({.tokens = tokens,
-                              .experts = experts,
-                              .scores = scores.data(),
-                              .scores_stride = experts,
-                              .cutoffs = cutoffs.data(),
-                              .observed = all ? nullptr : observed.data(),
-                              .low = low.data(),
-                              .high = high.data(),
-                              .below = below.data(),
-                              .ends = ends.data()});
-      std::vector<std::vector<std::uint32_t>> collected;
-      for (std::size_t j = 0; j < experts; ++j) {
-        inside[j].resize(static_cast<std::size_t>(ends[j] - inside[j].data()));
-        std::ranges::sort(inside[j]);
-        collected.push_back(bits(inside[j]));
+    trial.low[0] = -std::numeric_limits<float>::infinity();
+    EXPECT_EQ(collected_by(subject(), trial), collected_by(reference(), trial)) << experts;
+    for (std::size_t t = 0; t < tokens; ++t) trial.observed.push_back(uniform(stream) < 0.8);
+    EXPECT_EQ(collected_by(subject(), trial), collected_by(reference(), trial)) << experts;
+  }
+}
+
+/// Intervals begin and end at values that there are, and far from 0, where values are rounded much.
+TEST_P(EveryTarget, CollectsFromLogitsAsTheReferenceDoes) {
+  for (const std::size_t experts : {1, 8, 16, 21, 256}) {
+    for (const Draw draw : {Draw::normal, Draw::wide, Draw::tied, Draw::close}) {
+      for (const float base : {0.0f, 3.0f, 1e5f, -1e6f}) {
+        SCOPED_TRACE("E " + std::to_string(experts) + ", draw " +
+                     std::to_string(static_cast<int>(draw)) + ", base " + std::to_string(base));
+        constexpr std::size_t tokens = 300;
+        CollectTrial trial{.values = drawn_logits(tokens, experts, draw, experts), .logits = true};
+        Stream stream(experts);
+        for (std::size_t t = 0; t < tokens; ++t)
+          trial.cutoffs.push_back(base + static_cast<float>(0.1 * normal(stream)));
+        const auto some_value = [&](std::size_t j) {
+          const std::size_t t = uniform_index(stream, tokens);
+          return trial.cutoffs[t] - arithmetic::sigmoid(trial.values(t, j));
+        };
+        for (std::size_t j = 0; j < experts; ++j) {
+          const auto [low, high] = std::minmax({some_value(j), some_value(j)});
+          trial.low.push_back(low);
+          trial.high.push_back(j % 3 == 0 ? low : high);
+        }
+        trial.low.back() = -std::numeric_limits<float>::infinity();
+        trial.high.front() = std::numeric_limits<float>::infinity();
+        EXPECT_EQ(collected_by(subject(), trial), collected_by(reference(), trial));
+        for (std::size_t t = 0; t < tokens; ++t) trial.observed.push_back(uniform(stream) < 0.5);
+        EXPECT_EQ(collected_by(subject(), trial), collected_by(reference(), trial));
+        if (HasFailure()) return;
       }
-      return std::pair(below, collected);
-    };
-    EXPECT_EQ(collect(subject(), true), collect(reference(), true)) << experts;
-    EXPECT_EQ(collect(subject(), false), collect(reference(), false)) << experts;
+    }
   }
 }
 
