@@ -44,6 +44,10 @@ double BatchBalancer::kept_share(std::size_t tokens, const RouterSettings& route
   return std::min(1.0, 2.0 * bracket_reach(sample, share) / sample);
 }
 
+std::size_t BatchBalancer::sampled_tokens(std::size_t tokens) {
+  return tokens <= small_batch ? 0 : sample_runs * sample_run_tokens;
+}
+
 PassCounts BatchBalancer::step(const Batch& batch, RoutingSink* sink, const Executor& executor) {
   switch (choice_.kind) {
     case BalancerChoice::Kind::exact:

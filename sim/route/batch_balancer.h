@@ -21,6 +21,8 @@ class BatchBalancer {
 
   /// Which part of the required biases of a batch quantile:exact keeps, about.
   static double kept_share(std::size_t tokens, const RouterSettings& router);
+  /// How many tokens it looks at before the others, and keeps whole until then.
+  static std::size_t sampled_tokens(std::size_t tokens);
 
   /// Routes the batch under the biases, into `sink` (may be null), and moves the biases. Most
   /// choices take one pass. quantile:exact also routes a sample of 2048 tokens first, and an expert

@@ -12,6 +12,9 @@ namespace {
 /// The program, its libraries, and what the standard library keeps.
 constexpr std::uint64_t program = std::uint64_t{6} << 20;
 
+/// Every thread's BracketedQuantile has room at first for what it would keep of so many tokens.
+constexpr std::size_t room_at_first = 65536;
+
 /// What a balancer has observed of all tokens, on as many threads.
 std::uint64_t observations(const RouteQuestion& question, std::size_t tokens, std::size_t threads) {
   const std::uint64_t experts = question.router.routed_experts;
@@ -19,10 +22,13 @@ std::uint64_t observations(const RouteQuestion& question, std::size_t tokens, st
     case BalancerChoice::Kind::histogram:
       return threads * experts * question.balancer.bins *
              (sizeof(std::int64_t) + sizeof(std::uint16_t));
-    case BalancerChoice::Kind::exact:
+    case BalancerChoice::Kind::exact: {
+      const double share = BatchBalancer::kept_share(tokens, question.router);
+      const std::size_t kept = std::max(tokens, threads * std::min(tokens, room_at_first));
       return static_cast<std::uint64_t>(
-          std::ceil(BatchBalancer::kept_share(tokens, question.router) *
-                    static_cast<double>(tokens * experts * sizeof(float))));
+                 std::ceil(share * static_cast<double>(kept * experts * sizeof(float)))) +
+             BatchBalancer::sampled_tokens(tokens) * experts * sizeof(float);
+    }
     default:
       return threads * experts * sizeof(std::int64_t);
   }
