@@ -28,6 +28,8 @@ void HistogramCounts::observe(const ScoreTile& tile) {
                             .experts = experts_,
                             .scores = part.scores,
                             .scores_stride = part.stride,
+                            .logits = part.logits,
+                            .logits_stride = part.logits_stride,
                             .cutoffs = part.cutoffs,
                             .observed = part.observed,
                             .low = range_.low(),

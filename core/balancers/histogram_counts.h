@@ -19,6 +19,7 @@ class HistogramCounts {
   /// An empty one with the same range.
   HistogramCounts fork() const { return {experts_, range_}; }
 
+  /// A tile with scores or with logits.
   void observe(const ScoreTile& tile);
   /// Adds the counts of another one with the same range, which may be left empty.
   void merge(HistogramCounts& other);

@@ -68,7 +68,8 @@ constexpr std::size_t route_scratch(std::size_t experts) {
   return (rows_at_once + 1) * row_scratch(experts);
 }
 
-/// Whether route and collect_inside take less time where most scores are not computed, as measured.
+/// Whether it takes less time that route computes few scores and count_bins or collect_inside what
+/// they need, as measured.
 constexpr bool prefers_estimates(std::size_t experts, std::size_t top_k) {
   return experts >= 128 && experts >= 8 * (top_k + 1);
 }
@@ -81,6 +82,9 @@ struct CountBins {
   std::size_t experts = 0;
   const float* scores = nullptr;  ///< `[tokens, experts]`; r itself when there are no cutoffs
   std::size_t scores_stride = 0;
+  /// Or, where there are cutoffs, what the scores are sigmoids of, `[tokens, experts]`.
+  const float* logits = nullptr;
+  std::size_t logits_stride = 0;
   const float* cutoffs = nullptr;  ///< `[tokens]`, or null
   const std::uint8_t* observed =
       nullptr;  ///< `[tokens]`, 0 for rows to pass over; null for none of them

@@ -95,11 +95,18 @@ void count_few(const std::int32_t* indices, std::size_t count, std::int64_t* cou
   }
 }
 
+/// Given, or as the sigmoid of what is.
+template <class Observed>
+float score(const Observed& rows, std::size_t t, std::size_t j) {
+  return rows.logits != nullptr ? arithmetic::sigmoid(rows.logits[t * rows.logits_stride + j])
+                                : rows.scores[t * rows.scores_stride + j];
+}
+
 void count_bins(CountBins& rows) {
   for (std::size_t t = 0; t < rows.tokens; ++t) {
     if (!is_observed(rows.observed, t)) continue;
     for (std::size_t j = 0; j < rows.experts; ++j) {
-      const float s = rows.scores[t * rows.scores_stride + j];
+      const float s = score(rows, t, j);
       const float r = rows.cutoffs != nullptr ? rows.cutoffs[t] - s : s;
       ++rows.counts[j * rows.counts_stride + histogram_bin(r, rows.low, rows.width, rows.bins)];
       rows.below += r < rows.low ? 1 : 0;
@@ -112,10 +119,7 @@ void collect_inside(const CollectInside& rows) {
   for (std::size_t t = 0; t < rows.tokens; ++t) {
     if (!is_observed(rows.observed, t)) continue;
     for (std::size_t j = 0; j < rows.experts; ++j) {
-      const float s = rows.logits != nullptr
-                          ? arithmetic::sigmoid(rows.logits[t * rows.logits_stride + j])
-                          : rows.scores[t * rows.scores_stride + j];
-      const float r = (rows.cutoffs[t] - s) + 0.0f;  // no -0
+      const float r = (rows.cutoffs[t] - score(rows, t, j)) + 0.0f;  // no -0
       if (r < rows.low[j]) {
         ++rows.below[j];
       } else if (r <= rows.high[j]) {

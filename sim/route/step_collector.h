@@ -32,7 +32,7 @@ class CollectorOf final : public StepCollector {
   explicit CollectorOf(Core core_) : core(std::move(core_)) {}
 
   void observe(const ScoreTile& tile) override { core.observe(tile); }
-  bool takes_logits() const override { return std::is_same_v<Core, BracketedQuantile>; }
+  bool takes_logits() const override { return !std::is_same_v<Core, PooledQuantile>; }
   std::unique_ptr<StepCollector> fork() const override {
     return std::make_unique<CollectorOf>(core.fork());
   }

@@ -133,10 +133,11 @@ TEST_P(EveryTarget, PutsSignedZerosInTheOrderOfTheExpertsAndKeepsTheirSign) {
 }
 
 struct BinTrial {
-  Matrix<float> scores;
+  Matrix<float> scores;        ///< or logits
   std::vector<float> cutoffs;  ///< empty: the scores are r
   std::vector<std::uint8_t> observed;
   HistogramRange range;
+  bool logits = false;
 };
 
 struct BinAnswer {
@@ -150,8 +151,10 @@ BinAnswer bins_by(const Kernels& kernels, const BinTrial& trial) {
   BinAnswer answer{std::vector<std::uint16_t>(experts * stride), 0, 0};
   kernels::CountBins rows{.tokens = trial.scores.rows(),
                           .experts = experts,
-                          .scores = trial.scores.data(),
+                          .scores = trial.logits ? nullptr : trial.scores.data(),
                           .scores_stride = experts,
+                          .logits = trial.logits ? trial.scores.data() : nullptr,
+                          .logits_stride = experts,
                           .cutoffs = trial.cutoffs.empty() ? nullptr : trial.cutoffs.data(),
                           .observed = trial.observed.empty() ? nullptr : trial.observed.data(),
                           .low = trial.range.low(),
@@ -199,6 +202,31 @@ TEST_P(EveryTarget, CountsInTheBinsOfTheDefinition) {
       EXPECT_EQ(bins_by(subject(), trial), bins_by(reference(), trial));
       for (std::size_t t = 0; t < 200; ++t) trial.observed.push_back(uniform(stream) < 0.7);
       EXPECT_EQ(bins_by(subject(), trial), bins_by(reference(), trial));
+    }
+  }
+}
+
+TEST_P(EveryTarget, CountsBinsOfLogitsAsTheReferenceDoes) {
+  for (const std::size_t experts : {1, 7, 16, 21, 32, 100}) {
+    for (const std::size_t tokens : {1, 2, 3, 5, 64, 131}) {
+      for (const Draw draw : {Draw::normal, Draw::wide, Draw::tied}) {
+        SCOPED_TRACE("E " + std::to_string(experts) + ", " + std::to_string(tokens) +
+                     " tokens, draw " + std::to_string(static_cast<int>(draw)));
+        BinTrial trial{.scores = drawn_logits(tokens, experts, draw, experts + tokens),
+                       .cutoffs = {},
+                       .observed = {},
+                       .range = HistogramRange(std::vector<float>{-0.2f, 0.31f}, 1000),
+                       .logits = true};
+        Stream stream(experts * tokens);
+        for (std::size_t t = 0; t < tokens; ++t)
+          trial.cutoffs.push_back(static_cast<float>(0.5 + 0.5 * normal(stream)));
+        EXPECT_EQ(bins_by(subject(), trial), bins_by(reference(), trial));
+        for (std::size_t t = 0; t < tokens; ++t) trial.observed.push_back(uniform(stream) < 0.6);
+        trial.scores(tokens - 1, 0) = std::numeric_limits<float>::quiet_NaN();
+        trial.observed.back() = 0;
+        EXPECT_EQ(bins_by(subject(), trial), bins_by(reference(), trial));
+        if (HasFailure()) return;
+      }
     }
   }
 }

@@ -377,10 +377,11 @@ TEST_F(Route, TellsTheMemoryItWouldTakeAndWritesNothing) {
   std::int64_t sum = 0;
   for (const auto& term : histogram["memory"]) sum += term.get<std::int64_t>();
   EXPECT_EQ(histogram["memory_bytes"], sum);
-  // A bracket of 2 (5 sqrt(2048 q (1 - q)) + 1) of 2048 values, q = 6/64.
+  // A sample, and on each thread a bracket of 2 (5 sqrt(2048 q (1 - q)) + 1) of 2048 values, q =
+  // 6/64.
   const auto exact = plan({"--balancer", "quantile:exact"});
-  const double kept =
-      exact["memory"]["what the balancer observes"].get<double>() / (20000 * 64 * 4);
+  const double observed = exact["memory"]["what the balancer observes"].get<double>();
+  const double kept = (observed - 2048 * 64 * 4) / (2 * 20000 * 64 * 4);
   EXPECT_NEAR(kept, 2.0 * (5.0 * std::sqrt(2048 * 0.09375 * 0.90625) + 1.0) / 2048, 1e-6);
   EXPECT_EQ(plan({"--score", "logit"})["memory"]["scores"], 2 * 2 * 2048 * 64 * 4);
   expect_refusal(plus(words, {"--out", path("out")}), ExitCode::usage, "--dry-run routes nothing");
