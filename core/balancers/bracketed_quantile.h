@@ -28,7 +28,7 @@ class BracketedQuantile {
 
   /// A tile with scores or with logits.
   void observe(const ScoreTile& tile);
-  /// Adds what another one with the same brackets has observed, which may be left empty.
+  /// Adds what another one with the same brackets has observed, which is of no use afterwards.
   void merge(BracketedQuantile& other);
 
   std::int64_t tokens() const { return tokens_; }

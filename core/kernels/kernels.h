@@ -41,8 +41,8 @@ struct RouteRows {
   std::size_t logits_stride = 0;
   float* scores = nullptr;  ///< `[tokens, experts]`
   std::size_t scores_stride = 0;
-  /// Without it, which logits allow, `scores` are but room to work in, and of most experts they are
-  /// not even computed.
+  /// Without it, which logits that are not the scores allow, `scores` are but room to work in, and
+  /// of most experts they are not even computed.
   bool keeps_scores = true;
   const float* gates = nullptr;  ///< what weights are made of, `[tokens, experts]`
   std::size_t gates_stride = 0;
@@ -110,9 +110,9 @@ struct CollectInside {
   std::size_t logits_stride = 0;
   const float* cutoffs = nullptr;          ///< `[tokens]`
   const std::uint8_t* observed = nullptr;  ///< as above
-  const float* low = nullptr;              ///< `[experts]`: r < low is below,
-  const float* high = nullptr;             ///< `[experts]`: low <= r <= high is inside
-  std::int64_t* below = nullptr;           ///< `[experts]`, added to
+  const float* low = nullptr;              ///< `[experts]`: r < low is below; never infinity
+  const float* high = nullptr;    ///< `[experts]`: r from low to high is inside; no -infinity
+  std::int64_t* below = nullptr;  ///< `[experts]`, added to
   float** ends = nullptr;  ///< `[experts]`: where the next r goes, moved on; room for `tokens` and
                            ///< 16 more behind each
 };

@@ -41,11 +41,12 @@ struct ThreadPool::Job {
   std::vector<Share> shares;
   std::atomic<std::size_t> workers_inside = 0;  ///< changes under the pool's mutex
   std::mutex error_mutex;
-  std::exception_ptr error;
+  std::exception_ptr error;               ///< of the lowest piece that failed,
+  std::atomic<std::size_t> failed_piece;  ///< and its number; behind it none needs to run
   std::condition_variable left;
 
   Job(const std::function<void(std::size_t)>& task_, std::size_t count, std::size_t threads)
-      : task(task_), shares(threads) {
+      : task(task_), shares(threads), failed_piece(count) {
     for (std::size_t thread = 0; thread < threads; ++thread) {
       shares[thread].next = count * thread / threads;
       shares[thread].end = count * (thread + 1) / threads;
@@ -61,12 +62,14 @@ struct ThreadPool::Job {
 
   void take(Share& share) {
     for (std::size_t piece; (piece = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) {
+      if (piece >= failed_piece.load(std::memory_order_relaxed)) return;
       try {
         task(piece);
       } catch (...) {
         const std::lock_guard lock(error_mutex);
+        if (piece >= failed_piece) return;
+        failed_piece = piece;
         error = std::current_exception();
-        for (Share& each : shares) each.next = each.end;
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace ballast::sim {
@@ -28,6 +29,21 @@ TEST(ThreadPool, PassesAnExceptionOnAndGoesOnWorking) {
     std::atomic<int> done = 0;
     pool.for_each(50, [&](std::size_t) { ++done; });
     EXPECT_EQ(done, 50);
+  }
+}
+
+TEST(ThreadPool, PassesTheExceptionOfTheLowestPieceOn) {
+  for (const std::size_t threads : {1, 2, 5}) {
+    const ThreadPool pool(threads);
+    for (int again = 0; again < 200; ++again) {
+      std::string what;
+      try {
+        pool.for_each(60, [](std::size_t i) { if (i % 7 == 5) throw std::runtime_error(std::to_string(i)); });
+      } catch (const std::runtime_error& error) {
+        what = error.what();
+      }
+      ASSERT_EQ(what, "5") << threads << " threads";
+    }
   }
 }
 
