@@ -64,8 +64,10 @@ struct Tile {
     count_assignments({indices.data(), count, shape.top_k}, {}, loads);
     return {.tokens = count,
             .experts = shape.experts,
-            .scores = scores.data(),
+            .scores = keeps_scores ? scores.data() : nullptr,
             .stride = stride,
+            .logits = keeps_scores ? nullptr : batch.logits.data() + first * shape.experts,
+            .logits_stride = shape.experts,
             .cutoffs = cutoffs.data()};
   }
 
@@ -95,36 +97,45 @@ void for_each_tile(const Shape& shape, std::size_t number, bool keeps_scores, Ob
 
 /// a: sigmoid, bias, top-(k+1), weights, counts.
 void route(benchmark::State& state, std::size_t number, bool keeps_scores) {
+  batch(number);
   for (auto _ : state) for_each_tile(shapes[number], number, keeps_scores, [](const ScoreTile&) {});
   report(state, shapes[number]);
 }
 
-/// c: a and all scores, with the required biases counted in 1000 bins, and estimates from them.
+/// As `ballast route` does.
+bool keeps_scores(const Shape& shape) {
+  return !kernels::prefers_estimates(shape.experts, shape.top_k);
+}
+
+/// c: a, with the required biases counted in 1000 bins, and estimates from them.
 void histogram(benchmark::State& state, std::size_t number) {
   const Shape& shape = shapes[number];
+  batch(number);
   for (auto _ : state) {
     HistogramCounts counts(shape.experts, HistogramRange(batch(number).biases, 1000));
-    for_each_tile(shape, number, true, [&](const ScoreTile& tile) { counts.observe(tile); });
+    for_each_tile(shape, number, keeps_scores(shape),
+                  [&](const ScoreTile& tile) { counts.observe(tile); });
     benchmark::DoNotOptimize(counts.estimate(shape.top_k));
   }
   report(state, shape);
 }
 
-/// b: a and all scores, with the exact order statistic of each expert: a sample for the brackets,
+/// b: a, with the exact order statistic of each expert: a sample for the brackets,
 /// the pass, the selection inside.
 void exact(benchmark::State& state, std::size_t number) {
   const Shape& shape = shapes[number];
   batch(number);
   const auto position = static_cast<std::int64_t>(shape.tokens * shape.top_k / shape.experts);
   for (auto _ : state) {
-    BracketedQuantile sample(open_brackets(shape.experts));
+    BracketedQuantile sample(open_brackets(shape.experts, 2048));
     Tile tile(shape);
     for (std::size_t run = 0; run < 32; ++run) {
       sample.observe(tile.route(shape, batch(number), run * (shape.tokens / 33), 64));
     }
     BracketedQuantile found(brackets_from_sample(sample, shape.experts, position,
                                                  static_cast<std::int64_t>(shape.tokens)));
-    for_each_tile(shape, number, true, [&](const ScoreTile& routed) { found.observe(routed); });
+    for_each_tile(shape, number, keeps_scores(shape),
+                  [&](const ScoreTile& routed) { found.observe(routed); });
     BracketedQuantile::Scratch scratch;
     for (std::size_t j = 0; j < shape.experts; ++j) {
       if (!found.has(j, position))

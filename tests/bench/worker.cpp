@@ -113,13 +113,23 @@ class DenseResults final : public ResultsInMemory {
       chosen.assign(count * experts, 0);
       for (std::size_t t = 0; t < count; ++t)
         scatter(rows, first + t, weights.data() + t * experts, chosen.data() + t * experts);
-      stream<float>(weights, weights_.row(taken_ + first).data());
-      stream<std::uint8_t>(chosen, chosen_.row(taken_ + first).data());
+      copy<float>(weights, weights_.row(taken_ + first).data());
+      copy<std::uint8_t>(chosen, chosen_.row(taken_ + first).data());
     });
     ResultsInMemory::take(rows);
   }
 
  private:
+  template <class Value>
+  void copy(std::span<const Value> values, Value* to) const {
+    constexpr std::size_t fits_caches = std::size_t{32} << 20;  // streaming would empty them first
+    if (weights_.values().size_bytes() > fits_caches) {
+      stream(values, to);
+    } else {
+      std::ranges::copy(values, to);
+    }
+  }
+
   static void scatter(const sim::RoutingRows& rows, std::size_t t, float* weights,
                       std::uint8_t* chosen) {
     const auto indices = rows.indices.row(t);
