@@ -106,26 +106,38 @@ Brackets open_brackets(std::size_t experts, std::size_t tokens) {
   return {std::vector<float>(experts, -infinity), std::vector<float>(experts, infinity), tokens};
 }
 
-double bracket_reach(double n, double share) {
-  return 5.0 * std::sqrt(n * share * (1.0 - share)) + 1.0;
+double bracket_reach(double n, double share, double deviations) {
+  return deviations * std::sqrt(n * share * (1.0 - share)) + 1.0;
 }
 
-Brackets brackets_from_sample(const BracketedQuantile& sample, std::size_t experts,
-                              std::int64_t position, std::int64_t tokens,
-                              const Executor& executor) {
-  const auto size = static_cast<double>(sample.tokens());
+float BracketedQuantile::low_end(std::size_t expert, std::int64_t position,
+                                 Scratch& scratch) const {
+  if (position < below_[expert]) return -infinity;
+  return has(expert, position) ? value(expert, position, scratch) : brackets_.high[expert];
+}
+
+float BracketedQuantile::high_end(std::size_t expert, std::int64_t position,
+                                  Scratch& scratch) const {
+  if (has(expert, position)) return value(expert, position, scratch);
+  return position < below_[expert] ? brackets_.low[expert] : infinity;
+}
+
+Brackets BracketedQuantile::narrowed(std::int64_t position, std::int64_t tokens, double deviations,
+                                     const Executor& executor) const {
+  const auto size = static_cast<double>(tokens_);
   const double share = (static_cast<double>(position) + 0.5) / static_cast<double>(tokens);
-  const double reach = bracket_reach(size, share);
+  const double reach = bracket_reach(size, share, deviations);
   const auto low = static_cast<std::int64_t>(std::floor(size * share - reach));
   const auto high = static_cast<std::int64_t>(std::ceil(size * share + reach));
   const auto first = static_cast<double>(std::min<std::int64_t>(tokens, first_tokens));
+  const std::size_t experts = below_.size();
   Brackets brackets = open_brackets(experts, static_cast<std::size_t>(2.0 * reach / size * first));
   constexpr std::size_t at_once = 16;
   executor.for_each((experts + at_once - 1) / at_once, [&](std::size_t i) {
-    BracketedQuantile::Scratch scratch;
+    Scratch scratch;
     for (std::size_t j = i * at_once; j < std::min(experts, (i + 1) * at_once); ++j) {
-      if (low >= 0) brackets.low[j] = sample.value(j, low, scratch);
-      if (high < sample.tokens()) brackets.high[j] = sample.value(j, high, scratch);
+      brackets.low[j] = low_end(j, low, scratch);
+      brackets.high[j] = high_end(j, high, scratch);
     }
   });
   return brackets;

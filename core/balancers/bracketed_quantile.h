@@ -43,6 +43,12 @@ class BracketedQuantile {
   float value(std::size_t expert, std::int64_t position, Scratch& scratch) const;
   float value(std::size_t expert, std::int64_t position) const;
 
+  /// Brackets for the (position + 1)-th smallest of `tokens` values of each expert, of which these
+  /// are a sample, as if drawn at random: bracket_reach to each side. An end that this one has not
+  /// kept is infinite, or, if it is on the other side of the bracket, that side's end.
+  Brackets narrowed(std::int64_t position, std::int64_t tokens, double deviations,
+                    const Executor& executor = serial_executor()) const;
+
  private:
   /// The values inside one expert's bracket, in memory with room for whole vectors behind them.
   struct Kept {
@@ -54,6 +60,9 @@ class BracketedQuantile {
   };
 
   std::size_t inside(std::size_t expert) const;
+  /// Ends of narrower brackets.
+  float low_end(std::size_t expert, std::int64_t position, Scratch& scratch) const;
+  float high_end(std::size_t expert, std::int64_t position, Scratch& scratch) const;
 
   Brackets brackets_;
   std::vector<std::int64_t> below_;
@@ -67,14 +76,8 @@ class BracketedQuantile {
 Brackets open_brackets(std::size_t experts, std::size_t tokens = 0);
 
 /// How many of n sample values a bracket reaches to each side of the one that `share` of all values
-/// are below: 5 standard deviations of the number below it, sqrt(n share (1 - share)), and one.
-double bracket_reach(double n, double share);
-
-/// Brackets for the (position + 1)-th smallest of `tokens` values of each expert from a sample that
-/// was observed with open brackets: bracket_reach to each side, as if the sample were drawn at
-/// random.
-Brackets brackets_from_sample(const BracketedQuantile& sample, std::size_t experts,
-                              std::int64_t position, std::int64_t tokens,
-                              const Executor& executor = serial_executor());
+/// are below: so many standard deviations of the number below it, sqrt(n share (1 - share)), and
+/// one.
+double bracket_reach(double n, double share, double deviations);
 
 }  // namespace ballast

@@ -11,10 +11,43 @@ namespace ballast::sim {
 namespace {
 
 /// Up to here a batch is kept whole rather than sampled.
-constexpr std::size_t small_batch = 8192;
-/// The sample: runs of tokens that are spread evenly, since each run is cheap to read.
-constexpr std::size_t sample_runs = 32;
-constexpr std::size_t sample_run_tokens = 64;
+constexpr std::size_t small_batch = 2048;
+/// Samples are runs of so many tokens, since each run is cheap to read.
+constexpr std::size_t run_tokens = 32;
+constexpr std::size_t runs_of_first = 8;
+/// Of the second: a run in so many tokens of the batch, and no more than so many.
+constexpr std::size_t tokens_a_run = 512, runs_max = 128;
+
+/// What is looked at before the others, evenly spread; its brackets reach so many deviations.
+struct Sample {
+  std::size_t runs;
+  double deviations;
+
+  std::size_t tokens() const { return runs * run_tokens; }
+  std::vector<TokenRange> ranges(std::size_t tokens) const {
+    std::vector<TokenRange> ranges;
+    for (std::size_t run = 0; run < runs; ++run)
+      ranges.push_back({(tokens - run_tokens) * run / (runs - 1), run_tokens});
+    return ranges;
+  }
+};
+
+/// One after the other, each with the brackets of the one before it: what is inside a bracket takes
+/// many times as long as what is outside. Nobody looks at a first bracket's values twice, so it may
+/// be wide.
+std::vector<Sample> samples(std::size_t tokens) {
+  if (tokens <= small_batch) return {};
+  const std::size_t runs = std::min(tokens / tokens_a_run, runs_max);
+  if (runs < 2 * runs_of_first) return {{runs_of_first, 5.0}};
+  return {{runs_of_first, 8.0}, {runs, 5.0}};
+}
+
+double inside(const Sample& sample, const RouterSettings& router) {
+  const auto n = static_cast<double>(sample.tokens());
+  const double share =
+      static_cast<double>(router.top_k) / static_cast<double>(router.routed_experts);
+  return std::min(1.0, 2.0 * bracket_reach(n, share, sample.deviations) / n);
+}
 
 /// floor(q), q = m k / E: the position of the wanted r among the m values of an expert.
 std::int64_t position(std::int64_t tokens, const RouterSettings& router) {
@@ -36,16 +69,13 @@ BatchBalancer::BatchBalancer(const BalancerChoice& choice, const RouterSettings&
   }
 }
 
-double BatchBalancer::kept_share(std::size_t tokens, const RouterSettings& router) {
-  if (tokens <= small_batch) return 1.0;
-  constexpr auto sample = static_cast<double>(sample_runs * sample_run_tokens);
-  const double share =
-      static_cast<double>(router.top_k) / static_cast<double>(router.routed_experts);
-  return std::min(1.0, 2.0 * bracket_reach(sample, share) / sample);
-}
-
-std::size_t BatchBalancer::sampled_tokens(std::size_t tokens) {
-  return tokens <= small_batch ? 0 : sample_runs * sample_run_tokens;
+BatchBalancer::Kept BatchBalancer::kept(std::size_t tokens, const RouterSettings& router) {
+  Kept kept{.sampled = 0.0, .share = 1.0};
+  for (const Sample& sample : samples(tokens)) {
+    kept.sampled += kept.share * static_cast<double>(sample.tokens());
+    kept.share = inside(sample, router);
+  }
+  return kept;
 }
 
 PassCounts BatchBalancer::step(const Batch& batch, RoutingSink* sink, const Executor& executor) {
@@ -102,17 +132,16 @@ PassCounts BatchBalancer::step_exactly(const Batch& batch, RoutingSink* sink,
 
 Brackets BatchBalancer::brackets(const Batch& batch, const Executor& executor) const {
   const std::size_t tokens = batch.logits.tokens();
-  if (tokens <= small_batch) return open_brackets(biases_.size(), tokens);
-  CollectorOf sample(
-      BracketedQuantile(open_brackets(biases_.size(), sample_runs * sample_run_tokens)));
-  std::vector<TokenRange> ranges;
-  for (std::size_t run = 0; run < sample_runs; ++run) {
-    ranges.push_back({(tokens - sample_run_tokens) * run / (sample_runs - 1), sample_run_tokens});
-  }
-  route_ranges(router_, biases_, batch, ranges, &sample, nullptr, executor);
-  if (sample.core.tokens() == 0) return open_brackets(biases_.size());
   const auto all = static_cast<std::int64_t>(tokens);
-  return brackets_from_sample(sample.core, biases_.size(), position(all, router_), all, executor);
+  const auto plan = samples(tokens);
+  Brackets brackets = open_brackets(biases_.size(), plan.empty() ? tokens : plan[0].tokens());
+  for (const Sample& sample : plan) {
+    CollectorOf collector(BracketedQuantile(std::move(brackets)));
+    route_ranges(router_, biases_, batch, sample.ranges(tokens), &collector, nullptr, executor);
+    if (collector.core.tokens() == 0) return open_brackets(biases_.size());
+    brackets = collector.core.narrowed(position(all, router_), all, sample.deviations, executor);
+  }
+  return brackets;
 }
 
 std::vector<double> BatchBalancer::exact_estimate(const BracketedQuantile& found,

@@ -19,15 +19,17 @@ class BatchBalancer {
 
   std::span<const float> biases() const { return biases_; }
 
-  /// Which part of the required biases of a batch quantile:exact keeps, about.
-  static double kept_share(std::size_t tokens, const RouterSettings& router);
-  /// How many tokens it looks at before the others, and keeps whole until then.
-  static std::size_t sampled_tokens(std::size_t tokens);
+  /// How many required biases of each expert quantile:exact keeps, about.
+  struct Kept {
+    double sampled;  ///< before the batch
+    double share;    ///< of the batch
+  };
+  static Kept kept(std::size_t tokens, const RouterSettings& router);
 
   /// Routes the batch under the biases, into `sink` (may be null), and moves the biases. Most
-  /// choices take one pass. quantile:exact also routes a sample of 2048 tokens first, and an expert
-  /// for which that has said too little takes three more passes. Throws std::invalid_argument as
-  /// route_batch does.
+  /// choices take one pass. quantile:exact first routes a sample of 256 tokens and then, of large
+  /// batches, one of up to 4096; an expert for which these have said too little takes three more
+  /// passes. Throws std::invalid_argument as route_batch does.
   PassCounts step(const Batch& batch, RoutingSink* sink, const Executor& executor);
 
  private:

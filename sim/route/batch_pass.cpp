@@ -128,15 +128,23 @@ class Pass {
         executor_(executor),
         sizes_(pass_sizes(settings.routed_experts, longest(ranges))) {}
 
-  void run(const TokenRange& range) {
-    const std::size_t end = range.first + range.count, window_tokens = sizes_.window;
-    std::optional<Window> window;  // for those who bring no memory of their own
-    for (std::size_t first = range.first; first < end; first += window_tokens) {
-      const std::size_t count = std::min(window_tokens, end - first);
-      const auto room = sink_ == nullptr ? std::nullopt : sink_->room(count);
-      if (!room && !window) window.emplace(settings_, std::min(window_tokens, range.count));
-      route_window(first, count, room ? *room : window->rows(count));
+  void run(std::span<const TokenRange> ranges) {
+    std::vector<TokenPiece> pieces;
+    std::size_t tokens = 0;  // of these pieces
+    const auto route = [&] {
+      if (!pieces.empty()) route_window(pieces, tokens);
+      pieces.clear();
+      tokens = 0;
+    };
+    for (const TokenRange& range : ranges) {
+      for (std::size_t begin = 0; begin < range.count; begin += sizes_.piece) {
+        const std::size_t count = std::min(sizes_.piece, range.count - begin);
+        if (tokens + count > sizes_.window) route();
+        pieces.push_back({.first = range.first + begin, .count = count, .before = tokens});
+        tokens += count;
+      }
     }
+    route();
   }
 
   /// What all threads have counted; merges what they have collected. Once, at the end.
@@ -160,16 +168,16 @@ class Pass {
   }
 
  private:
-  void route_window(std::size_t first, std::size_t count, const RoutingRows& rows) {
+  void route_window(std::span<const TokenPiece> pieces, std::size_t tokens) {
+    const auto room = sink_ == nullptr ? std::nullopt : sink_->room(tokens);
+    // For those who bring no memory of their own; the first window is the largest.
+    if (!room && !window_) window_.emplace(settings_, tokens);
+    const RoutingRows rows = room ? *room : window_->rows(tokens);
     StageClock clock;
-    batch_.logits.open_window(first, count, executor_);
+    batch_.logits.open_window(pieces, executor_);
     clock.lap(times_.read);
-    const std::size_t pieces = (count + sizes_.piece - 1) / sizes_.piece;
     double wall = 0.0;
-    executor_.for_each(pieces, [&](std::size_t i) {
-      const std::size_t begin = i * sizes_.piece;
-      run_piece(first, begin, std::min(sizes_.piece, count - begin), rows);
-    });
+    executor_.for_each(pieces.size(), [&](std::size_t i) { run_piece(pieces[i], rows); });
     clock.lap(wall);
     times_ += times_of_workers().scaled_to(wall);
     if (sink_ == nullptr) return;
@@ -177,28 +185,28 @@ class Pass {
     clock.lap(times_.write);
   }
 
-  void run_piece(std::size_t window_first, std::size_t begin, std::size_t count,
-                 const RoutingRows& rows) {
+  void run_piece(const TokenPiece& piece, const RoutingRows& rows) {
     auto worker = workers_.take(
         [&] { return std::make_unique<Worker>(settings_, sizes_.piece, collector_); });
+    const std::size_t begin = piece.before, count = piece.count;
     const bool cutoffs = !rows.cutoffs.empty();
     const RoutedRows out{.indices = rows.indices.block(begin, count),
                          .weights = rows.weights.block(begin, count),
                          .cutoffs = rows.cutoffs.subspan(cutoffs ? begin : 0, cutoffs ? count : 0),
                          .finite = std::span(worker->finite).first(count)};
     StageClock clock;
-    const auto logits = batch_.logits.rows(window_first + begin, count, worker->buffer);
+    const auto logits = batch_.logits.rows(piece, worker->buffer);
     clock.lap(worker->times.read);
     worker->router.route(logits, biases_, out);
-    count_piece(*worker, out, valid_rows(window_first + begin, count));
+    count_piece(*worker, out, valid_rows(piece));
     clock.lap(worker->times.route);
-    if (worker->collector != nullptr) collect(*worker, logits, out, window_first + begin);
+    if (worker->collector != nullptr) collect(*worker, logits, out, piece.first);
     clock.lap(worker->times.balance);
     workers_.give_back(std::move(worker));
   }
 
-  std::span<const std::uint8_t> valid_rows(std::size_t first, std::size_t count) const {
-    return batch_.valid.empty() ? batch_.valid : batch_.valid.subspan(first, count);
+  std::span<const std::uint8_t> valid_rows(const TokenPiece& piece) const {
+    return batch_.valid.empty() ? batch_.valid : batch_.valid.subspan(piece.first, piece.count);
   }
 
   /// Loads, and which rows a balancer observes: none are named when it observes all of them.
@@ -271,6 +279,7 @@ class Pass {
   RoutingSink* sink_;
   const Executor& executor_;
   PassSizes sizes_;
+  std::optional<Window> window_;
   Workers workers_;
   StageTimes times_;
 };
@@ -287,7 +296,7 @@ PassCounts route_ranges(const RouterSettings& settings, std::span<const float> b
                         const Batch& batch, std::span<const TokenRange> ranges,
                         StepCollector* collector, RoutingSink* sink, const Executor& executor) {
   Pass pass(settings, biases, batch, ranges, collector, sink, executor);
-  for (const TokenRange& range : ranges) pass.run(range);
+  pass.run(ranges);
   return pass.counts();
 }
 

@@ -62,11 +62,11 @@ struct PassSizes {
 };
 PassSizes pass_sizes(std::size_t experts, std::size_t tokens);
 
-/// Routes the tokens of some ranges of the batch under the same biases, as the core's Router does,
-/// to the bit. `collector` (may be null) observes the tokens that a balancer does, `sink` (may be
-/// null) gets the results. Nothing depends on the executor, or on the size of windows and pieces.
-/// Memory: some tens of MiB, besides the collector's. Throws std::invalid_argument when a required
-/// bias to observe is not finite.
+/// Routes the tokens of some ranges of the batch, one after the other, under the same biases, as
+/// the core's Router does, to the bit. `collector` (may be null) observes the tokens that a
+/// balancer does, `sink` (may be null) gets the results. Nothing depends on the executor, or on the
+/// size of windows and pieces. Memory: some tens of MiB, besides the collector's. Throws
+/// std::invalid_argument when a required bias to observe is not finite.
 PassCounts route_ranges(const RouterSettings& settings, std::span<const float> biases,
                         const Batch& batch, std::span<const TokenRange> ranges,
                         StepCollector* collector, RoutingSink* sink, const Executor& executor);

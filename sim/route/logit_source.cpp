@@ -36,17 +36,21 @@ class RowsFile {
     return cols() * (sizeof(float) + (array_.dtype() == "<f4" ? 0 : sizeof(std::uint16_t)));
   }
 
-  MatrixView<const float> read(std::size_t first, std::size_t count, RowBuffer& buffer) const {
-    const std::size_t values = count * cols();
-    if (buffer.values.size() < values) buffer.values.resize(values);
+  /// Rows [first, first + count), which become the buffer's rows from `to` on; those before it
+  /// stay.
+  MatrixView<const float> read(std::size_t first, std::size_t count, RowBuffer& buffer,
+                               std::size_t to = 0) const {
+    const std::size_t values = count * cols(), begin = to * cols();
+    if (buffer.values.size() < begin + values) buffer.values.resize(begin + values);
+    const auto out = std::span(buffer.values).subspan(begin, values);
     if (array_.dtype() == "<f4") {
-      array_.read(first * cols() * sizeof(float), values * sizeof(float), buffer.values.data());
+      array_.read(first * cols() * sizeof(float), values * sizeof(float), out.data());
     } else {
       if (buffer.halves.size() < values) buffer.halves.resize(values);
       array_.read(first * cols() * 2, values * 2, buffer.halves.data());
-      widen(std::span(buffer.halves).first(values), buffer.values);
+      widen(std::span(buffer.halves).first(values), out);
     }
-    return {buffer.values.data(), count, cols()};
+    return {out.data(), count, cols()};
   }
 
  private:
@@ -69,10 +73,9 @@ class LogitsFile final : public LogitSource {
   std::size_t experts() const override { return file_.cols(); }
   Bytes bytes(std::size_t) const override { return {0, file_.bytes_of_row()}; }
 
-  void open_window(std::size_t, std::size_t, const Executor&) override {}
-  MatrixView<const float> rows(std::size_t first, std::size_t count,
-                               RowBuffer& buffer) const override {
-    return file_.read(first, count, buffer);
+  void open_window(std::span<const TokenPiece>, const Executor&) override {}
+  MatrixView<const float> rows(const TokenPiece& piece, RowBuffer& buffer) const override {
+    return file_.read(piece.first, piece.count, buffer);
   }
 
  private:
@@ -99,14 +102,16 @@ class LogitsOfHidden final : public LogitSource {
     return {gate_bytes_ + window * (hidden_.bytes_of_row() + experts() * sizeof(float)), 0};
   }
 
-  void open_window(std::size_t first, std::size_t count, const Executor& executor) override {
-    window_first_ = first;
+  void open_window(std::span<const TokenPiece> pieces, const Executor& executor) override {
+    for (const TokenPiece& piece : pieces)
+      hidden_.read(piece.first, piece.count, hidden_buffer_, piece.before);
+    const std::size_t count = pieces.back().before + pieces.back().count;
     logits_.resize(std::max(logits_.size(), count * experts()));
-    arithmetic::multiply_transposed<float>(hidden_.read(first, count, hidden_buffer_), gate_,
-                                           {logits_.data(), count, experts()}, executor);
+    arithmetic::multiply_transposed<float>({hidden_buffer_.values.data(), count, hidden_.cols()},
+                                           gate_, {logits_.data(), count, experts()}, executor);
   }
-  MatrixView<const float> rows(std::size_t first, std::size_t count, RowBuffer&) const override {
-    return {logits_.data() + (first - window_first_) * experts(), count, experts()};
+  MatrixView<const float> rows(const TokenPiece& piece, RowBuffer&) const override {
+    return {logits_.data() + piece.before * experts(), piece.count, experts()};
   }
 
  private:
@@ -114,7 +119,6 @@ class LogitsOfHidden final : public LogitSource {
   RowBuffer gate_buffer_, hidden_buffer_;
   MatrixView<const float> gate_;
   std::uint64_t gate_bytes_ = 0;
-  std::size_t window_first_ = 0;
   std::vector<float> logits_;
 };
 

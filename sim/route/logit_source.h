@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,14 @@ struct RowBuffer {
   std::vector<std::uint16_t> halves;
 };
 
+/// Tokens [first, first + count) of a batch, which one thread works on, and how many tokens of the
+/// same window are in pieces before this one.
+struct TokenPiece {
+  std::size_t first, count, before;
+};
+
 /// The router logits of a batch, `[tokens, experts]`, which may be larger than memory: they are
-/// visited in order, window by window, and inside a window by several threads at once.
+/// visited window by window, and a window's pieces by several threads at once.
 class LogitSource {
  public:
   virtual ~LogitSource() = default;
@@ -30,13 +37,11 @@ class LogitSource {
   };
   virtual Bytes bytes(std::size_t /*window*/) const { return {0, 0}; }
 
-  /// Makes the window of rows [first, first + count) the current one; what the last one took is
-  /// given back.
-  virtual void open_window(std::size_t first, std::size_t count, const Executor& executor) = 0;
-  /// Rows [first, first + count) of the current window, either in place or in `buffer`. Safe on
-  /// several threads at once, each with a buffer of its own.
-  virtual MatrixView<const float> rows(std::size_t first, std::size_t count,
-                                       RowBuffer& buffer) const = 0;
+  /// Makes these pieces the current window; what the last one took is given back.
+  virtual void open_window(std::span<const TokenPiece> pieces, const Executor& executor) = 0;
+  /// The rows of a piece of the current window, either in place or in `buffer`. Safe on several
+  /// threads at once, each with a buffer of its own.
+  virtual MatrixView<const float> rows(const TokenPiece& piece, RowBuffer& buffer) const = 0;
 };
 
 /// Logits from a .npy file `[tokens, experts]` of fp32, or of bf16 as the upper halves of fp32 in

@@ -23,11 +23,11 @@ std::uint64_t observations(const RouteQuestion& question, std::size_t tokens, st
       return threads * experts * question.balancer.bins *
              (sizeof(std::int64_t) + sizeof(std::uint16_t));
     case BalancerChoice::Kind::exact: {
-      const double share = BatchBalancer::kept_share(tokens, question.router);
-      const std::size_t kept = std::max(tokens, threads * std::min(tokens, room_at_first));
+      const auto kept = BatchBalancer::kept(tokens, question.router);
+      const std::size_t most = std::max(tokens, threads * std::min(tokens, room_at_first));
+      const double values = kept.share * static_cast<double>(most) + kept.sampled;
       return static_cast<std::uint64_t>(
-                 std::ceil(share * static_cast<double>(kept * experts * sizeof(float)))) +
-             BatchBalancer::sampled_tokens(tokens) * experts * sizeof(float);
+          std::ceil(values * static_cast<double>(experts * sizeof(float))));
     }
     default:
       return threads * experts * sizeof(std::int64_t);

@@ -202,14 +202,13 @@ class LogitsInMemory final : public LogitSource {
   explicit LogitsInMemory(Matrix<float> logits) : logits_(std::move(logits)) {}
   std::size_t tokens() const override { return logits_.rows(); }
   std::size_t experts() const override { return logits_.cols(); }
-  void open_window(std::size_t first, std::size_t, const Executor&) override { window_ = first; }
-  MatrixView<const float> rows(std::size_t first, std::size_t count, RowBuffer&) const override {
-    return logits_.view().block(window_ + first, count);
+  void open_window(std::span<const TokenPiece>, const Executor&) override {}
+  MatrixView<const float> rows(const TokenPiece& piece, RowBuffer&) const override {
+    return logits_.view().block(piece.first, piece.count);
   }
 
  private:
   Matrix<float> logits_;
-  std::size_t window_ = 0;
 };
 
 class DigestSink final : public RoutingSink {

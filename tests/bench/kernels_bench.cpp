@@ -127,13 +127,17 @@ void exact(benchmark::State& state, std::size_t number) {
   batch(number);
   const auto position = static_cast<std::int64_t>(shape.tokens * shape.top_k / shape.experts);
   for (auto _ : state) {
-    BracketedQuantile sample(open_brackets(shape.experts, 2048));
+    Brackets brackets = open_brackets(shape.experts, 256);
     Tile tile(shape);
-    for (std::size_t run = 0; run < 32; ++run) {
-      sample.observe(tile.route(shape, batch(number), run * (shape.tokens / 33), 64));
-    }
-    BracketedQuantile found(brackets_from_sample(sample, shape.experts, position,
-                                                 static_cast<std::int64_t>(shape.tokens)));
+    const auto narrow = [&](std::size_t runs, double deviations) {
+      BracketedQuantile sample(std::move(brackets));
+      for (std::size_t run = 0; run < runs; ++run)
+        sample.observe(tile.route(shape, batch(number), run * (shape.tokens / runs), 32));
+      brackets = sample.narrowed(position, static_cast<std::int64_t>(shape.tokens), deviations);
+    };
+    narrow(8, 8.0);
+    narrow(128, 5.0);
+    BracketedQuantile found(std::move(brackets));
     for_each_tile(shape, number, keeps_scores(shape),
                   [&](const ScoreTile& routed) { found.observe(routed); });
     BracketedQuantile::Scratch scratch;

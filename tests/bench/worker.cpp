@@ -1,6 +1,6 @@
 // Does the work that compare_torch.py asks for, a line each on standard input, and answers a line
-// each. It calls what `ballast route` and `ballast run` call. Seconds are the median of as many
-// runs as take a tenth of a second.
+// each. It calls what `ballast route` and `ballast run` call. Seconds are the median of three runs,
+// or as many as take a tenth of a second.
 //
 //   batch FILE TOKENS EXPERTS TOP_K      -> ok; fp32 logits `[tokens, experts]`, biases `[experts]`
 //   route|histogram|exact|dense THREADS  -> seconds; dense: histogram, and dense outputs
@@ -30,8 +30,8 @@
 #include "tests/bench/batch.h"
 #include "tests/bench/machine_limits.h"
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
 #endif
 
 namespace ballast::bench {
@@ -42,10 +42,9 @@ class LogitsInMemory final : public sim::LogitSource {
   explicit LogitsInMemory(const Matrix<float>& logits) : logits_(logits) {}
   std::size_t tokens() const override { return logits_.rows(); }
   std::size_t experts() const override { return logits_.cols(); }
-  void open_window(std::size_t, std::size_t, const Executor&) override {}
-  MatrixView<const float> rows(std::size_t first, std::size_t count,
-                               sim::RowBuffer&) const override {
-    return logits_.view().block(first, count);
+  void open_window(std::span<const sim::TokenPiece>, const Executor&) override {}
+  MatrixView<const float> rows(const sim::TokenPiece& piece, sim::RowBuffer&) const override {
+    return logits_.view().block(piece.first, piece.count);
   }
 
  private:
@@ -81,16 +80,37 @@ class ResultsInMemory : public sim::RoutingSink {
 template <class Value>
 void stream(std::span<const Value> values, Value* to) {
   std::size_t done = 0;
-#if defined(__x86_64__)
-  const auto* const from = reinterpret_cast<const __m128i*>(values.data());
-  const std::size_t vectors = values.size_bytes() / sizeof(__m128i);
+#if defined(__AVX2__)
+  const auto* const from = reinterpret_cast<const __m256i*>(values.data());
+  const std::size_t vectors = values.size_bytes() / sizeof(__m256i);
   for (std::size_t i = 0; i < vectors; ++i)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, _mm_loadu_si128(from + i));
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + i, _mm256_loadu_si256(from + i));
   _mm_sfence();
-  done = vectors * sizeof(__m128i) / sizeof(Value);
+  done = vectors * sizeof(__m256i) / sizeof(Value);
 #endif
   std::ranges::copy(values.subspan(done), to + done);
 }
+
+/// Weights and choices of some tokens, `[tokens, experts]`.
+struct DenseRows {
+  MatrixView<float> weights;
+  MatrixView<std::uint8_t> chosen;
+
+  void set(std::span<const std::int32_t> experts, std::span<const float> values, std::size_t t) {
+    for (std::size_t slot = 0; slot < experts.size(); ++slot) {
+      const auto j = static_cast<std::size_t>(experts[slot]);
+      weights(t, j) = values[slot];
+      chosen(t, j) = 1;
+    }
+  }
+  void clear(std::span<const std::int32_t> experts, std::size_t t) {
+    for (const std::int32_t expert : experts) {
+      const auto j = static_cast<std::size_t>(expert);
+      weights(t, j) = 0.0f;
+      chosen(t, j) = 0;
+    }
+  }
+};
 
 /// Besides, weights and choices as whole matrices `[tokens, experts]`, as the code that is compared
 /// with writes them.
@@ -103,41 +123,39 @@ class DenseResults final : public ResultsInMemory {
         chosen_(shape.tokens, shape.experts) {}
 
   void take(const sim::RoutingRows& rows) override {
+    constexpr std::size_t fits_caches = std::size_t{32} << 20;  // streaming would empty them first
+    const bool streams = weights_.values().size_bytes() > fits_caches;
     const std::size_t experts = weights_.cols(), tokens = rows.indices.rows();
-    const std::size_t piece = (4096 / experts / 16 + 1) * 16;  // stays near, and in step with lines
+    const std::size_t piece = (4096 / experts / 32 + 1) * 32;  // stays near, and in step with lines
     executor_.for_each((tokens + piece - 1) / piece, [&](std::size_t i) {
       const std::size_t first = i * piece, count = std::min(piece, tokens - first);
-      thread_local std::vector<float> weights;
-      thread_local std::vector<std::uint8_t> chosen;
-      weights.assign(count * experts, 0.0f);
-      chosen.assign(count * experts, 0);
-      for (std::size_t t = 0; t < count; ++t)
-        scatter(rows, first + t, weights.data() + t * experts, chosen.data() + t * experts);
-      copy<float>(weights, weights_.row(taken_ + first).data());
-      copy<std::uint8_t>(chosen, chosen_.row(taken_ + first).data());
+      const DenseRows out{weights_.view().block(taken_ + first, count),
+                          chosen_.view().block(taken_ + first, count)};
+      streams ? write_past_caches(rows, first, out) : write(rows, first, out);
     });
     ResultsInMemory::take(rows);
   }
 
  private:
-  template <class Value>
-  void copy(std::span<const Value> values, Value* to) const {
-    constexpr std::size_t fits_caches = std::size_t{32} << 20;  // streaming would empty them first
-    if (weights_.values().size_bytes() > fits_caches) {
-      stream(values, to);
-    } else {
-      std::ranges::copy(values, to);
-    }
+  static void write(const sim::RoutingRows& rows, std::size_t first, DenseRows out) {
+    std::ranges::fill(out.weights.values(), 0.0f);
+    std::ranges::fill(out.chosen.values(), std::uint8_t{0});
+    for (std::size_t t = 0; t < out.weights.rows(); ++t)
+      out.set(rows.indices.row(first + t), rows.weights.row(first + t), t);
   }
 
-  static void scatter(const sim::RoutingRows& rows, std::size_t t, float* weights,
-                      std::uint8_t* chosen) {
-    const auto indices = rows.indices.row(t);
-    const auto chosen_weights = rows.weights.row(t);
-    for (std::size_t slot = 0; slot < indices.size(); ++slot) {
-      weights[indices[slot]] = chosen_weights[slot];
-      chosen[indices[slot]] = 1;
-    }
+  static void write_past_caches(const sim::RoutingRows& rows, std::size_t first, DenseRows out) {
+    const std::size_t count = out.weights.rows(), experts = out.weights.cols();
+    thread_local std::vector<float> weights;  // zeros between two uses
+    thread_local std::vector<std::uint8_t> chosen;
+    weights.resize(std::max(weights.size(), count * experts));
+    chosen.resize(std::max(chosen.size(), count * experts));
+    DenseRows near{{weights.data(), count, experts}, {chosen.data(), count, experts}};
+    for (std::size_t t = 0; t < count; ++t)
+      near.set(rows.indices.row(first + t), rows.weights.row(first + t), t);
+    stream<float>(near.weights.values(), out.weights.data());
+    stream<std::uint8_t>(near.chosen.values(), out.chosen.data());
+    for (std::size_t t = 0; t < count; ++t) near.clear(rows.indices.row(first + t), t);
   }
 
   const Executor& executor_;
@@ -152,13 +170,15 @@ double seconds(Work work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// The median time of work that tells its time, again and again for a while: the first runs find
+/// The median time of work that tells its time, thrice and again for a while: the first runs find
 /// caches, the processor's clock and the places of threads as others left them.
 template <class Work>
 double settled(Work work) {
   constexpr double least = 0.1;
+  constexpr std::size_t runs = 3;
   std::vector<double> times;
-  for (double sum = 0.0; sum < least; sum += times.back()) times.push_back(work());
+  for (double sum = 0.0; sum < least || times.size() < runs; sum += times.back())
+    times.push_back(work());
   std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
   return times[times.size() / 2];
 }

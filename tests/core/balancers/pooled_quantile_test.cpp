@@ -128,7 +128,7 @@ TEST(BracketedQuantile, FindsBracketsInASampleThatHoldWhatIsWanted) {
   for (const std::int64_t position : {std::int64_t{0}, all / 50, all / 2, all - 1}) {
     BracketedQuantile sample(open_brackets(6));
     sample.observe(tokens.tile(1000, 1000));
-    BracketedQuantile found(brackets_from_sample(sample, 6, position, all));
+    BracketedQuantile found(sample.narrowed(position, all, 5.0));
     found.observe(tokens.tile());
     const auto right = column_order_statistics(required, static_cast<std::size_t>(position));
     for (std::size_t j = 0; j < 6; ++j) {
@@ -136,6 +136,49 @@ TEST(BracketedQuantile, FindsBracketsInASampleThatHoldWhatIsWanted) {
       EXPECT_EQ(found.value(j, position), right[j]);
     }
   }
+}
+
+TEST(BracketedQuantile, NarrowsBracketsThatSamplesBeforeHaveFound) {
+  const Tokens tokens(20000, 6, 1e-9, 4);
+  const auto required = tokens.required();
+  const auto all = static_cast<std::int64_t>(required.rows());
+  for (const std::int64_t position : {all / 50, all / 2, all - all / 10}) {
+    BracketedQuantile first(open_brackets(6));
+    first.observe(tokens.tile(0, 200));
+    const Brackets wide = first.narrowed(position, all, 8.0);
+    BracketedQuantile second(wide);
+    second.observe(tokens.tile(200, 2000));
+    const Brackets narrow = second.narrowed(position, all, 5.0);
+    BracketedQuantile found(narrow);
+    found.observe(tokens.tile());
+    const auto right = column_order_statistics(required, static_cast<std::size_t>(position));
+    for (std::size_t j = 0; j < 6; ++j) {
+      EXPECT_GE(narrow.low[j], wide.low[j]);
+      EXPECT_LE(narrow.high[j], wide.high[j]);
+      ASSERT_TRUE(found.has(j, position)) << position;
+      EXPECT_EQ(found.value(j, position), right[j]);
+    }
+  }
+}
+
+TEST(BracketedQuantile, OpensBracketsWhereASampleIsOutsideThoseBeforeIt) {
+  const Tokens tokens(1000, 3, 1e-9, 4);
+  const auto middle = column_order_statistics(tokens.required(), 500);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  Brackets wrong = open_brackets(3);
+  wrong.low[0] = std::nextafter(*std::ranges::max_element(middle) + 2.0f, infinity);  // all below
+  wrong.high[1] = *std::ranges::min_element(middle) - 2.0f;                           // all above
+  wrong.high[2] = middle[2];  // as is the upper end, but not the lower
+  BracketedQuantile sample(wrong);
+  sample.observe(tokens.tile());
+  const Brackets found = sample.narrowed(500, 1000, 5.0);
+  EXPECT_EQ(found.low[0], -infinity);
+  EXPECT_EQ(found.high[0], wrong.low[0]);
+  EXPECT_EQ(found.low[1], wrong.high[1]);
+  EXPECT_EQ(found.high[1], infinity);
+  EXPECT_LT(found.low[2], middle[2]);
+  EXPECT_GT(found.low[2], -infinity);
+  EXPECT_EQ(found.high[2], infinity);
 }
 
 /// Counts `[experts][bins]` by the definition.
