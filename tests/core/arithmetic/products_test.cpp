@@ -115,11 +115,11 @@ struct Shape {
 };
 
 // Around the tiles, the blocks of 256, and the pieces that go to threads; with empty ones.
-const std::vector<Shape> shapes = {{0, 3, 4},     {3, 0, 4},     {3, 4, 0},      {1, 1, 1},
-                                   {1, 64, 32},   {2, 5, 3},     {6, 32, 16},    {7, 33, 17},
-                                   {13, 31, 255}, {5, 16, 256},  {5, 17, 257},   {64, 64, 32},
-                                   {3, 70, 600},  {200, 67, 40}, {193, 65, 300}, {389, 130, 513},
-                                   {29, 8, 300},  {30, 9, 70},   {17, 48, 33},   {850, 1030, 20}};
+const std::vector<Shape> shapes = {
+    {0, 3, 4},    {3, 0, 4},       {3, 4, 0},      {1, 1, 1},       {1, 64, 32},  {2, 5, 3},
+    {6, 32, 16},  {7, 33, 17},     {13, 31, 255},  {5, 16, 256},    {5, 17, 257}, {64, 64, 32},
+    {3, 70, 600}, {200, 67, 40},   {193, 65, 300}, {389, 130, 513}, {29, 8, 300}, {30, 9, 70},
+    {17, 48, 33}, {850, 1030, 20}, {19, 8, 9000},  {9, 5, 4352}};
 
 /// A format on a version of the kernels.
 template <class Real_, kernels::Target target_>
@@ -146,10 +146,10 @@ struct Names {
   }
 };
 using kernels::Target;
-using Cases = ::testing::Types<On<float, Target::scalar>, On<double, Target::scalar>,
-                               On<float, Target::neon>, On<double, Target::neon>,
-                               On<float, Target::avx2>, On<double, Target::avx2>,
-                               On<float, Target::avx512>, On<double, Target::avx512>>;
+using Cases =
+    ::testing::Types<On<float, Target::scalar>, On<double, Target::scalar>, On<float, Target::neon>,
+                     On<double, Target::neon>, On<float, Target::avx2>, On<double, Target::avx2>,
+                     On<float, Target::avx512>, On<double, Target::avx512>>;
 TYPED_TEST_SUITE(Products, Cases, Names);
 
 TYPED_TEST(Products, HaveTheDotProductsOfTheirRowsAndColumns) {
