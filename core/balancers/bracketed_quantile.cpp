@@ -43,14 +43,7 @@ void BracketedQuantile::observe(const ScoreTile& tile) {
       kept_[j].make_room(count, first_capacity);
       ends_[j] = kept_[j].values.get() + kept_[j].count;
     }
-    kernels::active().collect_inside({.tokens = count,
-                                      .experts = experts,
-                                      .scores = part.scores,
-                                      .scores_stride = part.stride,
-                                      .logits = part.logits,
-                                      .logits_stride = part.logits_stride,
-                                      .cutoffs = part.cutoffs,
-                                      .observed = part.observed,
+    kernels::active().collect_inside({.tile = part,
                                       .low = brackets_.low.data(),
                                       .high = brackets_.high.data(),
                                       .below = below_.data(),

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/balancers/score_tile.h"
+#include "core/kernels/score_tile.h"
 #include "core/executor.h"
 
 namespace ballast {

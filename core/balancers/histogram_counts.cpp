@@ -24,14 +24,7 @@ void HistogramCounts::observe(const ScoreTile& tile) {
   for (std::size_t first = 0; first < tile.tokens; first += near_tokens_max) {
     const ScoreTile part = tile.part(first, std::min(near_tokens_max, tile.tokens - first));
     if (near_tokens_ + part.tokens > near_tokens_max) empty_near();
-    kernels::CountBins rows{.tokens = part.tokens,
-                            .experts = experts_,
-                            .scores = part.scores,
-                            .scores_stride = part.stride,
-                            .logits = part.logits,
-                            .logits_stride = part.logits_stride,
-                            .cutoffs = part.cutoffs,
-                            .observed = part.observed,
+    kernels::CountBins rows{.tile = part,
                             .low = range_.low(),
                             .high = range_.high(),
                             .width = range_.width(),

@@ -6,7 +6,7 @@
 
 #include "core/balancers/clamped_counts.h"
 #include "core/balancers/histogram.h"
-#include "core/balancers/score_tile.h"
+#include "core/kernels/score_tile.h"
 
 namespace ballast {
 

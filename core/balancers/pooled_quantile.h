@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "core/balancers/score_tile.h"
+#include "core/kernels/score_tile.h"
 
 namespace ballast {
 

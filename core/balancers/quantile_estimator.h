@@ -10,7 +10,7 @@
 
 #include "core/balancers/clamped_counts.h"
 #include "core/balancers/quantile_settings.h"
-#include "core/balancers/score_tile.h"
+#include "core/kernels/score_tile.h"
 #include "core/state.h"
 
 namespace ballast {

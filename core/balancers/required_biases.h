@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/balancers/balancer.h"
-#include "core/balancers/score_tile.h"
+#include "core/kernels/score_tile.h"
 #include "core/matrix.h"
 
 namespace ballast {

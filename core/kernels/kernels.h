@@ -9,6 +9,7 @@
 #include "core/kernels/product.h"
 #include "core/kernels/random_fills.h"
 #include "core/kernels/reductions.h"
+#include "core/kernels/score_tile.h"
 
 /// The inner loops of routing and balancing, in one version for each kind of processor and one
 /// plain version that says what all of them compute. Every version gives the same bits: which one
@@ -68,26 +69,23 @@ constexpr std::size_t route_scratch(std::size_t experts) {
   return (rows_at_once + 1) * row_scratch(experts);
 }
 
+/// Whether it takes less time to estimate the scores of all and score candidates, of whom `wanted`
+/// are wanted, as measured.
+constexpr bool has_few_candidates(std::size_t experts, std::size_t wanted) {
+  return experts >= 8 * wanted;
+}
 /// Whether it takes less time that route computes few scores and count_bins or collect_inside what
 /// they need, as measured.
 constexpr bool prefers_estimates(std::size_t experts, std::size_t top_k) {
-  return experts >= 128 && experts >= 8 * (top_k + 1);
+  return experts >= 128 && has_few_candidates(experts, top_k + 1);
 }
 
 constexpr std::size_t count_few_max = 16;
 
-/// Required biases r = cutoff - score, or given as such, to count in bins; see HistogramRange.
+/// Required biases r = cutoff - score, or without cutoffs the scores themselves, to count in bins;
+/// see HistogramRange. Logits only with cutoffs.
 struct CountBins {
-  std::size_t tokens = 0;
-  std::size_t experts = 0;
-  const float* scores = nullptr;  ///< `[tokens, experts]`; r itself when there are no cutoffs
-  std::size_t scores_stride = 0;
-  /// Or, where there are cutoffs, what the scores are sigmoids of, `[tokens, experts]`.
-  const float* logits = nullptr;
-  std::size_t logits_stride = 0;
-  const float* cutoffs = nullptr;  ///< `[tokens]`, or null
-  const std::uint8_t* observed =
-      nullptr;  ///< `[tokens]`, 0 for rows to pass over; null for none of them
+  ScoreTile tile;
   float low = 0.0f, high = 0.0f;
   double width = 0.0;
   std::size_t bins = 0;
@@ -98,19 +96,11 @@ struct CountBins {
 };
 
 /// Required biases of which those below an expert's interval are counted and those inside it are
-/// collected.
+/// collected. Of logits, tokens * logits_stride < 2^31, only those become scores of which estimates
+/// cannot tell.
 struct CollectInside {
-  std::size_t tokens = 0;
-  std::size_t experts = 0;
-  const float* scores = nullptr;  ///< `[tokens, experts]`
-  std::size_t scores_stride = 0;
-  /// Or what the scores are sigmoids of, `[tokens, experts]`, tokens * logits_stride < 2^31: then
-  /// only those are computed that estimates cannot tell.
-  const float* logits = nullptr;
-  std::size_t logits_stride = 0;
-  const float* cutoffs = nullptr;          ///< `[tokens]`
-  const std::uint8_t* observed = nullptr;  ///< as above
-  const float* low = nullptr;              ///< `[experts]`: r < low is below; never infinity
+  ScoreTile tile;
+  const float* low = nullptr;     ///< `[experts]`: r < low is below; never infinity
   const float* high = nullptr;    ///< `[experts]`: r from low to high is inside; no -infinity
   std::int64_t* below = nullptr;  ///< `[experts]`, added to
   float** ends = nullptr;  ///< `[experts]`: where the next r goes, moved on; room for `tokens` and

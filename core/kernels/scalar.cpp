@@ -83,10 +83,6 @@ void route(const RouteRows& rows) {
   for (std::size_t t = 0; t < rows.tokens && rows.weights != nullptr; ++t) weigh(rows, t);
 }
 
-bool is_observed(const std::uint8_t* observed, std::size_t t) {
-  return observed == nullptr || observed[t] != 0;
-}
-
 void count_few(const std::int32_t* indices, std::size_t count, std::int64_t* counts,
                std::size_t experts) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -96,18 +92,17 @@ void count_few(const std::int32_t* indices, std::size_t count, std::int64_t* cou
 }
 
 /// Given, or as the sigmoid of what is.
-template <class Observed>
-float score(const Observed& rows, std::size_t t, std::size_t j) {
-  return rows.logits != nullptr ? arithmetic::sigmoid(rows.logits[t * rows.logits_stride + j])
-                                : rows.scores[t * rows.scores_stride + j];
+float score(const ScoreTile& tile, std::size_t t, std::size_t j) {
+  return tile.logits != nullptr ? arithmetic::sigmoid(tile.logits[t * tile.logits_stride + j])
+                                : tile.row(t)[j];
 }
 
 void count_bins(CountBins& rows) {
-  for (std::size_t t = 0; t < rows.tokens; ++t) {
-    if (!is_observed(rows.observed, t)) continue;
-    for (std::size_t j = 0; j < rows.experts; ++j) {
-      const float s = score(rows, t, j);
-      const float r = rows.cutoffs != nullptr ? rows.cutoffs[t] - s : s;
+  for (std::size_t t = 0; t < rows.tile.tokens; ++t) {
+    if (!rows.tile.observes(t)) continue;
+    for (std::size_t j = 0; j < rows.tile.experts; ++j) {
+      const float s = score(rows.tile, t, j);
+      const float r = rows.tile.cutoffs != nullptr ? rows.tile.cutoffs[t] - s : s;
       ++rows.counts[j * rows.counts_stride + histogram_bin(r, rows.low, rows.width, rows.bins)];
       rows.below += r < rows.low ? 1 : 0;
       rows.above += r > rows.high ? 1 : 0;
@@ -116,10 +111,10 @@ void count_bins(CountBins& rows) {
 }
 
 void collect_inside(const CollectInside& rows) {
-  for (std::size_t t = 0; t < rows.tokens; ++t) {
-    if (!is_observed(rows.observed, t)) continue;
-    for (std::size_t j = 0; j < rows.experts; ++j) {
-      const float r = (rows.cutoffs[t] - score(rows, t, j)) + 0.0f;  // no -0
+  for (std::size_t t = 0; t < rows.tile.tokens; ++t) {
+    if (!rows.tile.observes(t)) continue;
+    for (std::size_t j = 0; j < rows.tile.experts; ++j) {
+      const float r = (rows.tile.cutoffs[t] - score(rows.tile, t, j)) + 0.0f;  // no -0
       if (r < rows.low[j]) {
         ++rows.below[j];
       } else if (r <= rows.high[j]) {

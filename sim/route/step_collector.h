@@ -6,7 +6,7 @@
 #include "core/balancers/bracketed_quantile.h"
 #include "core/balancers/histogram_counts.h"
 #include "core/balancers/pooled_quantile.h"
-#include "core/balancers/score_tile.h"
+#include "core/kernels/score_tile.h"
 
 namespace ballast::sim {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/balancers/score_tile.h"
+#include "core/kernels/score_tile.h"
 #include "core/matrix.h"
 #include "core/model/settings.h"
 

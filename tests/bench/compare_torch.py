@@ -3,9 +3,9 @@
 
     compare_torch.py WORKER BALLAST [--rounds N] [--threads 1,2] [--only route,histogram,exact,gate,train]
 
-Each round runs one and then the other, each for a tenth of a second and longer, in one process group, on the same
-values and with the same number of threads; figures are medians over the rounds, with the least and the greatest. PyTorch is tuned: memory is kept and huge pages
-are on, its number of threads is set, and of several ways to write a task in PyTorch the fastest is taken. OpenBLAS is
+Each round runs one and then the other, each three times and for a tenth of a second or longer, in one process group,
+on the same values and with the same number of threads; figures are medians over the rounds, with the least and the
+greatest. PyTorch is tuned: memory is kept and huge pages are on, its number of threads is set, and of several ways to write a task in PyTorch the fastest is taken. OpenBLAS is
 told to use its AVX-512 kernel where the processor has one, since it does not know every processor by name. Where
 PyTorch's code writes dense outputs, so does Ballast.
 """
@@ -106,10 +106,10 @@ def rested(work):
 
 
 def settled(work):
-    """The median time of work that tells its time, again and again for a while, as the worker does it: the first runs
+    """The median time of work that tells its time, thrice and again for a while, as the worker does it: the first runs
     find caches, the processor's clock and the places of threads as the other side left them."""
     times = []
-    while sum(times) < 0.1:
+    while sum(times) < 0.1 or len(times) < 3:
         times.append(work())
     return sorted(times)[len(times) // 2]
 

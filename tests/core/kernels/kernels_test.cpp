@@ -133,6 +133,19 @@ TEST_P(EveryTarget, PutsSignedZerosInTheOrderOfTheExpertsAndKeepsTheirSign) {
   }
 }
 
+/// Scores, or logits, with cutoffs and marks or none.
+ScoreTile tile_of(const Matrix<float>& values, bool logits, const std::vector<float>& cutoffs,
+                  const std::vector<std::uint8_t>& observed) {
+  return {.tokens = values.rows(),
+          .experts = values.cols(),
+          .scores = logits ? nullptr : values.data(),
+          .stride = values.cols(),
+          .logits = logits ? values.data() : nullptr,
+          .logits_stride = values.cols(),
+          .cutoffs = cutoffs.empty() ? nullptr : cutoffs.data(),
+          .observed = observed.empty() ? nullptr : observed.data()};
+}
+
 struct BinTrial {
   Matrix<float> scores;        ///< or logits
   std::vector<float> cutoffs;  ///< empty: the scores are r
@@ -150,20 +163,14 @@ struct BinAnswer {
 BinAnswer bins_by(const Kernels& kernels, const BinTrial& trial) {
   const std::size_t experts = trial.scores.cols(), stride = trial.range.bins() + 3;
   BinAnswer answer{std::vector<std::uint16_t>(experts * stride), 0, 0};
-  kernels::CountBins rows{.tokens = trial.scores.rows(),
-                          .experts = experts,
-                          .scores = trial.logits ? nullptr : trial.scores.data(),
-                          .scores_stride = experts,
-                          .logits = trial.logits ? trial.scores.data() : nullptr,
-                          .logits_stride = experts,
-                          .cutoffs = trial.cutoffs.empty() ? nullptr : trial.cutoffs.data(),
-                          .observed = trial.observed.empty() ? nullptr : trial.observed.data(),
-                          .low = trial.range.low(),
-                          .high = trial.range.high(),
-                          .width = trial.range.width(),
-                          .bins = trial.range.bins(),
-                          .counts = answer.counts.data(),
-                          .counts_stride = stride};
+  kernels::CountBins rows{
+      .tile = tile_of(trial.scores, trial.logits, trial.cutoffs, trial.observed),
+      .low = trial.range.low(),
+      .high = trial.range.high(),
+      .width = trial.range.width(),
+      .bins = trial.range.bins(),
+      .counts = answer.counts.data(),
+      .counts_stride = stride};
   kernels.count_bins(rows);
   answer.below = rows.below;
   answer.above = rows.above;
@@ -272,18 +279,12 @@ std::pair<std::vector<std::int64_t>, std::vector<std::vector<std::uint32_t>>> co
   std::vector<float*> ends;
   for (auto& each : inside) ends.push_back(each.data());
   std::vector<std::int64_t> below(experts);
-  kernels.collect_inside({.tokens = tokens,
-                          .experts = experts,
-                          .scores = trial.logits ? nullptr : trial.values.data(),
-                          .scores_stride = experts,
-                          .logits = trial.logits ? trial.values.data() : nullptr,
-                          .logits_stride = experts,
-                          .cutoffs = trial.cutoffs.data(),
-                          .observed = trial.observed.empty() ? nullptr : trial.observed.data(),
-                          .low = trial.low.data(),
-                          .high = trial.high.data(),
-                          .below = below.data(),
-                          .ends = ends.data()});
+  kernels.collect_inside(
+      {.tile = tile_of(trial.values, trial.logits, trial.cutoffs, trial.observed),
+       .low = trial.low.data(),
+       .high = trial.high.data(),
+       .below = below.data(),
+       .ends = ends.data()});
   std::vector<std::vector<std::uint32_t>> collected;
   for (std::size_t j = 0; j < experts; ++j) {
     inside[j].resize(static_cast<std::size_t>(ends[j] - inside[j].data()));

@@ -10,7 +10,8 @@ namespace ballast {
 /// `stride` values apart (or, for those that can do with them, the logits whose sigmoids they are),
 /// cutoffs `[tokens]`, and `observed` `[tokens]`, 0 for rows to pass over, or null for none of
 /// them. Every required bias, cutoff - score, of a row that is not passed over is finite. Views of
-/// the caller's data.
+/// the caller's data. Kernels for one target call no function of it: compiled for that target, it
+/// might become everybody's.
 struct ScoreTile {
   std::size_t tokens = 0;
   std::size_t experts = 0;
