@@ -5,9 +5,9 @@
 
 Each round runs one and then the other, each three times and for a tenth of a second or longer, in one process group,
 on the same values and with the same number of threads; figures are medians over the rounds, with the least and the
-greatest. PyTorch is tuned: memory is kept and huge pages are on, its number of threads is set, and of several ways to write a task in PyTorch the fastest is taken. OpenBLAS is
-told to use its AVX-512 kernel where the processor has one, since it does not know every processor by name. Where
-PyTorch's code writes dense outputs, so does Ballast.
+greatest. PyTorch is tuned: memory is kept and huge pages are on, its number of threads is set, and of several ways to
+write a task in PyTorch the fastest is taken. OpenBLAS is told to use its AVX-512 kernel where the processor has one,
+since it does not know every processor by name. Where PyTorch's code writes dense outputs, so does Ballast.
 """
 import argparse
 import ctypes

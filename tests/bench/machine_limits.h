@@ -13,7 +13,8 @@ double fused_multiply_adds(std::size_t rounds);
 /// The sum of the values, by reading each cache line once.
 float read_all(std::span<const float> values);
 
-/// Adds 1 to 16-bit counters of 16 KiB, one after the other at places that are known in time.
+/// Adds 1 to 16-bit counters of 16 KiB, one after the other at places read from an array; about as
+/// often as it says.
 void increment_counters(std::size_t increments);
 
 }  // namespace ballast::bench
