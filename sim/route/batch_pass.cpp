@@ -170,8 +170,8 @@ class Pass {
  private:
   void route_window(std::span<const TokenPiece> pieces, std::size_t tokens) {
     const auto room = sink_ == nullptr ? std::nullopt : sink_->room(tokens);
-    // For those who bring no memory of their own; the first window is the largest.
-    if (!room && !window_) window_.emplace(settings_, tokens);
+    // For those who bring no memory of their own.
+    if (!room && (!window_ || window_->indices.rows() < tokens)) window_.emplace(settings_, tokens);
     const RoutingRows rows = room ? *room : window_->rows(tokens);
     StageClock clock;
     batch_.logits.open_window(pieces, executor_);
