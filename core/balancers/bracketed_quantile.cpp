@@ -116,13 +116,13 @@ float BracketedQuantile::high_end(std::size_t expert, std::int64_t position,
 }
 
 Brackets BracketedQuantile::narrowed(std::int64_t position, std::int64_t tokens, double deviations,
-                                     const Executor& executor) const {
+                                     std::size_t coming, const Executor& executor) const {
   const auto size = static_cast<double>(tokens_);
   const double share = (static_cast<double>(position) + 0.5) / static_cast<double>(tokens);
   const double reach = bracket_reach(size, share, deviations);
   const auto low = static_cast<std::int64_t>(std::floor(size * share - reach));
   const auto high = static_cast<std::int64_t>(std::ceil(size * share + reach));
-  const auto first = static_cast<double>(std::min<std::int64_t>(tokens, first_tokens));
+  const auto first = static_cast<double>(std::min(coming, first_tokens));
   const std::size_t experts = below_.size();
   Brackets brackets = open_brackets(experts, static_cast<std::size_t>(2.0 * reach / size * first));
   constexpr std::size_t at_once = 16;

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/kernels/score_tile.h"
 #include "core/executor.h"
+#include "core/kernels/score_tile.h"
 
 namespace ballast {
 
@@ -45,9 +45,10 @@ class BracketedQuantile {
 
   /// Brackets for the (position + 1)-th smallest of `tokens` values of each expert, of which these
   /// are a sample, as if drawn at random: bracket_reach to each side. An end that this one has not
-  /// kept is infinite, or, if it is on the other side of the bracket, that side's end.
+  /// kept is infinite, or, if it is on the other side of the bracket, that side's end. Room is made
+  /// at first for what `coming` tokens are expected to have inside.
   Brackets narrowed(std::int64_t position, std::int64_t tokens, double deviations,
-                    const Executor& executor = serial_executor()) const;
+                    std::size_t coming, const Executor& executor = serial_executor()) const;
 
  private:
   /// The values inside one expert's bracket, in memory with room for whole vectors behind them.

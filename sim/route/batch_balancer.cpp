@@ -135,11 +135,14 @@ Brackets BatchBalancer::brackets(const Batch& batch, const Executor& executor) c
   const auto all = static_cast<std::int64_t>(tokens);
   const auto plan = samples(tokens);
   Brackets brackets = open_brackets(biases_.size(), plan.empty() ? tokens : plan[0].tokens());
-  for (const Sample& sample : plan) {
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const Sample& sample = plan[i];
+    const std::size_t coming = i + 1 < plan.size() ? plan[i + 1].tokens() : tokens;
     CollectorOf collector(BracketedQuantile(std::move(brackets)));
     route_ranges(router_, biases_, batch, sample.ranges(tokens), &collector, nullptr, executor);
     if (collector.core.tokens() == 0) return open_brackets(biases_.size());
-    brackets = collector.core.narrowed(position(all, router_), all, sample.deviations, executor);
+    brackets =
+        collector.core.narrowed(position(all, router_), all, sample.deviations, coming, executor);
   }
   return brackets;
 }

@@ -129,14 +129,15 @@ void exact(benchmark::State& state, std::size_t number) {
   for (auto _ : state) {
     Brackets brackets = open_brackets(shape.experts, 256);
     Tile tile(shape);
-    const auto narrow = [&](std::size_t runs, double deviations) {
+    const auto narrow = [&](std::size_t runs, double deviations, std::size_t coming) {
       BracketedQuantile sample(std::move(brackets));
       for (std::size_t run = 0; run < runs; ++run)
         sample.observe(tile.route(shape, batch(number), run * (shape.tokens / runs), 32));
-      brackets = sample.narrowed(position, static_cast<std::int64_t>(shape.tokens), deviations);
+      brackets =
+          sample.narrowed(position, static_cast<std::int64_t>(shape.tokens), deviations, coming);
     };
-    narrow(8, 8.0);
-    narrow(128, 5.0);
+    narrow(8, 8.0, 4096);
+    narrow(128, 5.0, shape.tokens);
     BracketedQuantile found(std::move(brackets));
     for_each_tile(shape, number, keeps_scores(shape),
                   [&](const ScoreTile& routed) { found.observe(routed); });

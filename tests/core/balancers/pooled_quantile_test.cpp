@@ -128,7 +128,7 @@ TEST(BracketedQuantile, FindsBracketsInASampleThatHoldWhatIsWanted) {
   for (const std::int64_t position : {std::int64_t{0}, all / 50, all / 2, all - 1}) {
     BracketedQuantile sample(open_brackets(6));
     sample.observe(tokens.tile(1000, 1000));
-    BracketedQuantile found(sample.narrowed(position, all, 5.0));
+    BracketedQuantile found(sample.narrowed(position, all, 5.0, 20000));
     found.observe(tokens.tile());
     const auto right = column_order_statistics(required, static_cast<std::size_t>(position));
     for (std::size_t j = 0; j < 6; ++j) {
@@ -145,10 +145,11 @@ TEST(BracketedQuantile, NarrowsBracketsThatSamplesBeforeHaveFound) {
   for (const std::int64_t position : {all / 50, all / 2, all - all / 10}) {
     BracketedQuantile first(open_brackets(6));
     first.observe(tokens.tile(0, 200));
-    const Brackets wide = first.narrowed(position, all, 8.0);
+    const Brackets wide = first.narrowed(position, all, 8.0, 2000);
+    EXPECT_LT(wide.expected, 2000u);  // of the second sample's, not of all
     BracketedQuantile second(wide);
     second.observe(tokens.tile(200, 2000));
-    const Brackets narrow = second.narrowed(position, all, 5.0);
+    const Brackets narrow = second.narrowed(position, all, 5.0, 20000);
     BracketedQuantile found(narrow);
     found.observe(tokens.tile());
     const auto right = column_order_statistics(required, static_cast<std::size_t>(position));
@@ -171,7 +172,7 @@ TEST(BracketedQuantile, OpensBracketsWhereASampleIsOutsideThoseBeforeIt) {
   wrong.high[2] = middle[2];  // as is the upper end, but not the lower
   BracketedQuantile sample(wrong);
   sample.observe(tokens.tile());
-  const Brackets found = sample.narrowed(500, 1000, 5.0);
+  const Brackets found = sample.narrowed(500, 1000, 5.0, 1000);
   EXPECT_EQ(found.low[0], -infinity);
   EXPECT_EQ(found.high[0], wrong.low[0]);
   EXPECT_EQ(found.low[1], wrong.high[1]);
