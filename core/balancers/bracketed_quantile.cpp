@@ -103,35 +103,44 @@ double bracket_reach(double n, double share, double deviations) {
   return deviations * std::sqrt(n * share * (1.0 - share)) + 1.0;
 }
 
-float BracketedQuantile::low_end(std::size_t expert, std::int64_t position,
-                                 Scratch& scratch) const {
-  if (position < below_[expert]) return -infinity;
-  return has(expert, position) ? value(expert, position, scratch) : brackets_.high[expert];
+void for_each_expert(std::size_t experts, const Executor& executor,
+                     const std::function<void(std::size_t, BracketedQuantile::Scratch&)>& work) {
+  constexpr std::size_t at_once = 16;
+  executor.for_each((experts + at_once - 1) / at_once, [&](std::size_t i) {
+    BracketedQuantile::Scratch scratch;
+    for (std::size_t j = i * at_once; j < std::min(experts, (i + 1) * at_once); ++j)
+      work(j, scratch);
+  });
 }
 
-float BracketedQuantile::high_end(std::size_t expert, std::int64_t position,
-                                  Scratch& scratch) const {
-  if (has(expert, position)) return value(expert, position, scratch);
-  return position < below_[expert] ? brackets_.low[expert] : infinity;
+/// Positions before the first value and behind the last one are at infinity.
+bool BracketedQuantile::is_known(std::size_t expert, std::int64_t position) const {
+  return position < 0 || position >= tokens_ || has(expert, position);
 }
 
-Brackets BracketedQuantile::narrowed(std::int64_t position, std::int64_t tokens, double deviations,
-                                     std::size_t coming, const Executor& executor) const {
+float BracketedQuantile::end(std::size_t expert, std::int64_t position, Scratch& scratch) const {
+  if (position < 0) return -infinity;
+  return position >= tokens_ ? infinity : value(expert, position, scratch);
+}
+
+std::optional<Brackets> BracketedQuantile::narrowed(std::int64_t position, std::int64_t tokens,
+                                                    double deviations, std::size_t coming,
+                                                    const Executor& executor) const {
+  if (tokens_ == 0) return std::nullopt;
   const auto size = static_cast<double>(tokens_);
   const double share = (static_cast<double>(position) + 0.5) / static_cast<double>(tokens);
   const double reach = bracket_reach(size, share, deviations);
   const auto low = static_cast<std::int64_t>(std::floor(size * share - reach));
   const auto high = static_cast<std::int64_t>(std::ceil(size * share + reach));
-  const auto first = static_cast<double>(std::min(coming, first_tokens));
   const std::size_t experts = below_.size();
-  Brackets brackets = open_brackets(experts, static_cast<std::size_t>(2.0 * reach / size * first));
-  constexpr std::size_t at_once = 16;
-  executor.for_each((experts + at_once - 1) / at_once, [&](std::size_t i) {
-    Scratch scratch;
-    for (std::size_t j = i * at_once; j < std::min(experts, (i + 1) * at_once); ++j) {
-      brackets.low[j] = low_end(j, low, scratch);
-      brackets.high[j] = high_end(j, high, scratch);
-    }
+  for (std::size_t j = 0; j < experts; ++j)
+    if (!is_known(j, low) || !is_known(j, high)) return std::nullopt;
+  const auto first = static_cast<double>(std::min(coming, first_tokens));
+  const double part_inside = std::min(1.0, 2.0 * reach / size);
+  Brackets brackets = open_brackets(experts, static_cast<std::size_t>(part_inside * first));
+  for_each_expert(experts, executor, [&](std::size_t j, Scratch& scratch) {
+    brackets.low[j] = end(j, low, scratch);
+    brackets.high[j] = end(j, high, scratch);
   });
   return brackets;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/executor.h"
@@ -44,11 +46,12 @@ class BracketedQuantile {
   float value(std::size_t expert, std::int64_t position) const;
 
   /// Brackets for the (position + 1)-th smallest of `tokens` values of each expert, of which these
-  /// are a sample, as if drawn at random: bracket_reach to each side. An end that this one has not
-  /// kept is infinite, or, if it is on the other side of the bracket, that side's end. Room is made
-  /// at first for what `coming` tokens are expected to have inside.
-  Brackets narrowed(std::int64_t position, std::int64_t tokens, double deviations,
-                    std::size_t coming, const Executor& executor = serial_executor()) const;
+  /// are a sample, as if drawn at random: bracket_reach to each side. Room is made at first for
+  /// what `coming` tokens are expected to have inside. Nothing if the sample is empty, or an end of
+  /// any expert was outside its bracket.
+  std::optional<Brackets> narrowed(std::int64_t position, std::int64_t tokens, double deviations,
+                                   std::size_t coming,
+                                   const Executor& executor = serial_executor()) const;
 
  private:
   /// The values inside one expert's bracket, in memory with room for whole vectors behind them.
@@ -61,9 +64,8 @@ class BracketedQuantile {
   };
 
   std::size_t inside(std::size_t expert) const;
-  /// Ends of narrower brackets.
-  float low_end(std::size_t expert, std::int64_t position, Scratch& scratch) const;
-  float high_end(std::size_t expert, std::int64_t position, Scratch& scratch) const;
+  bool is_known(std::size_t expert, std::int64_t position) const;
+  float end(std::size_t expert, std::int64_t position, Scratch& scratch) const;
 
   Brackets brackets_;
   std::vector<std::int64_t> below_;
@@ -72,6 +74,10 @@ class BracketedQuantile {
   std::vector<float*> ends_;
   std::int64_t tokens_ = 0;
 };
+
+/// Calls `work` for every expert, on all threads of the executor, which must leave others' alone.
+void for_each_expert(std::size_t experts, const Executor& executor,
+                     const std::function<void(std::size_t, BracketedQuantile::Scratch&)>& work);
 
 /// Brackets that hold everything: for a batch of about so many tokens that may be kept whole.
 Brackets open_brackets(std::size_t experts, std::size_t tokens = 0);

@@ -71,7 +71,7 @@ constexpr std::size_t route_scratch(std::size_t experts) {
 
 /// Whether it takes less time to estimate the scores of all and score candidates, of whom `wanted`
 /// are wanted, as measured.
-constexpr bool has_few_candidates(std::size_t experts, std::size_t wanted) {
+[[gnu::always_inline]] constexpr bool has_few_candidates(std::size_t experts, std::size_t wanted) {
   return experts >= 8 * wanted;
 }
 /// Whether it takes less time that route computes few scores and count_bins or collect_inside what

@@ -24,10 +24,10 @@ struct Sample {
   double deviations;
 
   std::size_t tokens() const { return runs * run_tokens; }
-  std::vector<TokenRange> ranges(std::size_t tokens) const {
+  std::vector<TokenRange> ranges(std::size_t of_tokens) const {
     std::vector<TokenRange> ranges;
     for (std::size_t run = 0; run < runs; ++run)
-      ranges.push_back({(tokens - run_tokens) * run / (runs - 1), run_tokens});
+      ranges.push_back({(of_tokens - run_tokens) * run / (runs - 1), run_tokens});
     return ranges;
   }
 };
@@ -70,12 +70,9 @@ BatchBalancer::BatchBalancer(const BalancerChoice& choice, const RouterSettings&
 }
 
 BatchBalancer::Kept BatchBalancer::kept(std::size_t tokens, const RouterSettings& router) {
-  Kept kept{.sampled = 0.0, .share = 1.0};
-  for (const Sample& sample : samples(tokens)) {
-    kept.sampled += kept.share * static_cast<double>(sample.tokens());
-    kept.share = inside(sample, router);
-  }
-  return kept;
+  const auto plan = samples(tokens);
+  if (plan.empty()) return {.sampled = 0, .share = 1.0};
+  return {.sampled = plan.back().tokens(), .share = inside(plan.back(), router)};
 }
 
 PassCounts BatchBalancer::step(const Batch& batch, RoutingSink* sink, const Executor& executor) {
@@ -131,18 +128,23 @@ PassCounts BatchBalancer::step_exactly(const Batch& batch, RoutingSink* sink,
 }
 
 Brackets BatchBalancer::brackets(const Batch& batch, const Executor& executor) const {
-  const std::size_t tokens = batch.logits.tokens();
+  const std::size_t experts = biases_.size(), tokens = batch.logits.tokens();
   const auto all = static_cast<std::int64_t>(tokens);
   const auto plan = samples(tokens);
-  Brackets brackets = open_brackets(biases_.size(), plan.empty() ? tokens : plan[0].tokens());
+  Brackets brackets = open_brackets(experts, plan.empty() ? tokens : plan[0].tokens());
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const Sample& sample = plan[i];
     const std::size_t coming = i + 1 < plan.size() ? plan[i + 1].tokens() : tokens;
-    CollectorOf collector(BracketedQuantile(std::move(brackets)));
-    route_ranges(router_, biases_, batch, sample.ranges(tokens), &collector, nullptr, executor);
-    if (collector.core.tokens() == 0) return open_brackets(biases_.size());
-    brackets =
-        collector.core.narrowed(position(all, router_), all, sample.deviations, coming, executor);
+    const auto look = [&](Brackets within) {
+      CollectorOf collector(BracketedQuantile(std::move(within)));
+      route_ranges(router_, biases_, batch, sample.ranges(tokens), &collector, nullptr, executor);
+      return collector.core.narrowed(position(all, router_), all, sample.deviations, coming,
+                                     executor);
+    };
+    auto narrower = look(std::move(brackets));
+    // The sample before it has misled it, as where tokens that are alike stand together.
+    if (!narrower && i > 0) narrower = look(open_brackets(experts, sample.tokens()));
+    brackets = narrower ? std::move(*narrower) : open_brackets(experts);
   }
   return brackets;
 }
@@ -152,13 +154,11 @@ std::vector<double> BatchBalancer::exact_estimate(const BracketedQuantile& found
                                                   const Executor& executor) const {
   const std::int64_t wanted = position(found.tokens(), router_);
   std::vector<double> estimate(biases_.size());
-  constexpr std::size_t at_once = 16;
-  executor.for_each((estimate.size() + at_once - 1) / at_once, [&](std::size_t i) {
-    BracketedQuantile::Scratch scratch;
-    for (std::size_t j = i * at_once; j < std::min(estimate.size(), (i + 1) * at_once); ++j) {
-      if (found.has(j, wanted)) estimate[j] = static_cast<double>(found.value(j, wanted, scratch));
-    }
-  });
+  for_each_expert(estimate.size(), executor,
+                  [&](std::size_t j, BracketedQuantile::Scratch& scratch) {
+                    if (found.has(j, wanted))
+                      estimate[j] = static_cast<double>(found.value(j, wanted, scratch));
+                  });
   std::vector<std::size_t> missing;
   for (std::size_t j = 0; j < estimate.size(); ++j)
     if (!found.has(j, wanted)) missing.push_back(j);

@@ -21,15 +21,16 @@ class BatchBalancer {
 
   /// How many required biases of each expert quantile:exact keeps, about.
   struct Kept {
-    double sampled;  ///< before the batch
-    double share;    ///< of the batch
+    std::size_t sampled;  ///< before the batch, at most
+    double share;         ///< of the batch
   };
   static Kept kept(std::size_t tokens, const RouterSettings& router);
 
   /// Routes the batch under the biases, into `sink` (may be null), and moves the biases. Most
-  /// choices take one pass. quantile:exact first routes a sample of 256 tokens and then, of large
-  /// batches, one of up to 4096; an expert for which these have said too little takes three more
-  /// passes. Throws std::invalid_argument as route_batch does.
+  /// choices take one pass. Of more than 2048 tokens quantile:exact first routes a sample of
+  /// 256 and then, of 8192 and more, one of 512 to 4096, this twice where the first has misled it;
+  /// an expert for which these have said too little takes three more passes. Throws
+  /// std::invalid_argument as route_batch does.
   PassCounts step(const Batch& batch, RoutingSink* sink, const Executor& executor);
 
  private:

@@ -12,6 +12,21 @@
 namespace ballast::sim {
 namespace {
 
+class LogitsInMemory final : public LogitSource {
+ public:
+  explicit LogitsInMemory(MatrixView<const float> logits) : logits_(logits) {}
+
+  std::size_t tokens() const override { return logits_.rows(); }
+  std::size_t experts() const override { return logits_.cols(); }
+  void open_window(std::span<const TokenPiece>, const Executor&) override {}
+  MatrixView<const float> rows(const TokenPiece& piece, RowBuffer&) const override {
+    return logits_.block(piece.first, piece.count);
+  }
+
+ private:
+  MatrixView<const float> logits_;
+};
+
 /// A file of numbers `[rows, cols]` that are read as fp32.
 class RowsFile {
  public:
@@ -103,12 +118,14 @@ class LogitsOfHidden final : public LogitSource {
   }
 
   void open_window(std::span<const TokenPiece> pieces, const Executor& executor) override {
+    const std::size_t count = pieces.back().before + pieces.back().count;
+    auto& values = hidden_buffer_.values;  // which must not grow piece by piece
+    values.resize(std::max(values.size(), count * hidden_.cols()));
     for (const TokenPiece& piece : pieces)
       hidden_.read(piece.first, piece.count, hidden_buffer_, piece.before);
-    const std::size_t count = pieces.back().before + pieces.back().count;
     logits_.resize(std::max(logits_.size(), count * experts()));
-    arithmetic::multiply_transposed<float>({hidden_buffer_.values.data(), count, hidden_.cols()},
-                                           gate_, {logits_.data(), count, experts()}, executor);
+    arithmetic::multiply_transposed<float>({values.data(), count, hidden_.cols()}, gate_,
+                                           {logits_.data(), count, experts()}, executor);
   }
   MatrixView<const float> rows(const TokenPiece& piece, RowBuffer&) const override {
     return {logits_.data() + piece.before * experts(), piece.count, experts()};
@@ -123,6 +140,10 @@ class LogitsOfHidden final : public LogitSource {
 };
 
 }  // namespace
+
+std::unique_ptr<LogitSource> logits_in_memory(MatrixView<const float> logits) {
+  return std::make_unique<LogitsInMemory>(logits);
+}
 
 std::unique_ptr<LogitSource> logits_from_file(const std::string& path) {
   return std::make_unique<LogitsFile>(path);

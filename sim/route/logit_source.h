@@ -44,6 +44,9 @@ class LogitSource {
   virtual MatrixView<const float> rows(const TokenPiece& piece, RowBuffer& buffer) const = 0;
 };
 
+/// Logits that are in memory, of which it is a view.
+std::unique_ptr<LogitSource> logits_in_memory(MatrixView<const float> logits);
+
 /// Logits from a .npy file `[tokens, experts]` of fp32, or of bf16 as the upper halves of fp32 in
 /// uint16.
 std::unique_ptr<LogitSource> logits_from_file(const std::string& path);
@@ -54,6 +57,6 @@ std::unique_ptr<LogitSource> logits_from_file(const std::string& path);
 std::unique_ptr<LogitSource> logits_from_hidden(const std::string& hidden_path,
                                                 const std::string& gate_path);
 
-// Both throw InputError for files that they cannot use.
+// Files that cannot be used are an InputError.
 
 }  // namespace ballast::sim

@@ -25,7 +25,8 @@ std::uint64_t observations(const RouteQuestion& question, std::size_t tokens, st
     case BalancerChoice::Kind::exact: {
       const auto kept = BatchBalancer::kept(tokens, question.router);
       const std::size_t most = std::max(tokens, threads * std::min(tokens, room_at_first));
-      const double values = kept.share * static_cast<double>(most) + kept.sampled;
+      const double values =
+          std::max(kept.share * static_cast<double>(most), static_cast<double>(kept.sampled));
       return static_cast<std::uint64_t>(
           std::ceil(values * static_cast<double>(experts * sizeof(float))));
     }

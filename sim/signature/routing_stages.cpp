@@ -196,21 +196,6 @@ void add_metrics(Digest& digest, const Executor&) {
   for (const auto& [key, value] : combine(chunks).metrics) digest.add(value);
 }
 
-/// A batch in memory.
-class LogitsInMemory final : public LogitSource {
- public:
-  explicit LogitsInMemory(Matrix<float> logits) : logits_(std::move(logits)) {}
-  std::size_t tokens() const override { return logits_.rows(); }
-  std::size_t experts() const override { return logits_.cols(); }
-  void open_window(std::span<const TokenPiece>, const Executor&) override {}
-  MatrixView<const float> rows(const TokenPiece& piece, RowBuffer&) const override {
-    return logits_.view().block(piece.first, piece.count);
-  }
-
- private:
-  Matrix<float> logits_;
-};
-
 class DigestSink final : public RoutingSink {
  public:
   explicit DigestSink(Digest& digest) : digest_(digest) {}
@@ -231,10 +216,11 @@ class DigestSink final : public RoutingSink {
 void add_batch(Digest& digest, const BalancerChoice& choice, const Executor& executor) {
   constexpr std::size_t batch_tokens = 9000, batch_experts = 8;
   const RouterSettings router = {.routed_experts = batch_experts, .top_k = 2};
-  LogitsInMemory logits(normal_matrix<float>(stage_stream("batch"), batch_tokens, batch_experts));
+  const auto values = normal_matrix<float>(stage_stream("batch"), batch_tokens, batch_experts);
+  const auto logits = logits_in_memory(values.view());
   BatchBalancer balancer(choice, router, small_biases(stage_stream("batch"), batch_experts));
   DigestSink sink(digest);
-  const BatchSteps steps = iterate(router, {logits, {}}, 2, balancer, &sink, executor);
+  const BatchSteps steps = iterate(router, {*logits, {}}, 2, balancer, &sink, executor);
   const std::string rest = sink.rest();
   digest.add(std::span<const char>(rest));
   add(digest, steps.after.loads);

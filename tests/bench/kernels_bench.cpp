@@ -133,8 +133,10 @@ void exact(benchmark::State& state, std::size_t number) {
       BracketedQuantile sample(std::move(brackets));
       for (std::size_t run = 0; run < runs; ++run)
         sample.observe(tile.route(shape, batch(number), run * (shape.tokens / runs), 32));
-      brackets =
+      const auto narrower =
           sample.narrowed(position, static_cast<std::int64_t>(shape.tokens), deviations, coming);
+      if (!narrower) state.SkipWithError("a sample's bracket missed");
+      brackets = narrower.value_or(open_brackets(shape.experts));
     };
     narrow(8, 8.0, 4096);
     narrow(128, 5.0, shape.tokens);

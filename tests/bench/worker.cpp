@@ -37,20 +37,6 @@
 namespace ballast::bench {
 namespace {
 
-class LogitsInMemory final : public sim::LogitSource {
- public:
-  explicit LogitsInMemory(const Matrix<float>& logits) : logits_(logits) {}
-  std::size_t tokens() const override { return logits_.rows(); }
-  std::size_t experts() const override { return logits_.cols(); }
-  void open_window(std::span<const sim::TokenPiece>, const Executor&) override {}
-  MatrixView<const float> rows(const sim::TokenPiece& piece, sim::RowBuffer&) const override {
-    return logits_.view().block(piece.first, piece.count);
-  }
-
- private:
-  const Matrix<float>& logits_;
-};
-
 /// Keeps indices, weights and cutoffs of the whole batch.
 class ResultsInMemory : public sim::RoutingSink {
  public:
@@ -236,8 +222,8 @@ class Worker {
     if (!(words >> threads) || !use(threads) || (!choice && task != "route")) return "what?";
     const RouterSettings settings{
         .hidden = 1, .routed_experts = shape_.experts, .top_k = shape_.top_k};
-    LogitsInMemory logits(logits_);
-    const sim::Batch batch{logits, {}};
+    const auto logits = sim::logits_in_memory(logits_.view());
+    const sim::Batch batch{*logits, {}};
     const auto keep = [&]() -> std::unique_ptr<ResultsInMemory> {
       if (task == "dense") return std::make_unique<DenseResults>(shape_, *pool_);
       return std::make_unique<ResultsInMemory>(shape_);

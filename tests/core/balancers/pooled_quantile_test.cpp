@@ -128,7 +128,9 @@ TEST(BracketedQuantile, FindsBracketsInASampleThatHoldWhatIsWanted) {
   for (const std::int64_t position : {std::int64_t{0}, all / 50, all / 2, all - 1}) {
     BracketedQuantile sample(open_brackets(6));
     sample.observe(tokens.tile(1000, 1000));
-    BracketedQuantile found(sample.narrowed(position, all, 5.0, 20000));
+    const auto brackets = sample.narrowed(position, all, 5.0, 20000);
+    ASSERT_TRUE(brackets.has_value());
+    BracketedQuantile found(*brackets);
     found.observe(tokens.tile());
     const auto right = column_order_statistics(required, static_cast<std::size_t>(position));
     for (std::size_t j = 0; j < 6; ++j) {
@@ -145,11 +147,15 @@ TEST(BracketedQuantile, NarrowsBracketsThatSamplesBeforeHaveFound) {
   for (const std::int64_t position : {all / 50, all / 2, all - all / 10}) {
     BracketedQuantile first(open_brackets(6));
     first.observe(tokens.tile(0, 200));
-    const Brackets wide = first.narrowed(position, all, 8.0, 2000);
+    const auto found_wide = first.narrowed(position, all, 8.0, 2000);
+    ASSERT_TRUE(found_wide.has_value());
+    const Brackets& wide = *found_wide;
     EXPECT_LT(wide.expected, 2000u);  // of the second sample's, not of all
     BracketedQuantile second(wide);
     second.observe(tokens.tile(200, 2000));
-    const Brackets narrow = second.narrowed(position, all, 5.0, 20000);
+    const auto found_narrow = second.narrowed(position, all, 5.0, 20000);
+    ASSERT_TRUE(found_narrow.has_value());
+    const Brackets& narrow = *found_narrow;
     BracketedQuantile found(narrow);
     found.observe(tokens.tile());
     const auto right = column_order_statistics(required, static_cast<std::size_t>(position));
@@ -162,24 +168,38 @@ TEST(BracketedQuantile, NarrowsBracketsThatSamplesBeforeHaveFound) {
   }
 }
 
-TEST(BracketedQuantile, OpensBracketsWhereASampleIsOutsideThoseBeforeIt) {
+TEST(BracketedQuantile, NarrowsNothingWhereAnEndIsOutsideOrThereIsNoSample) {
   const Tokens tokens(1000, 3, 1e-9, 4);
-  const auto middle = column_order_statistics(tokens.required(), 500);
-  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const auto middle = column_order_statistics(tokens.required(), 450);
+  const auto narrowed = [&](const Brackets& brackets, std::int64_t position) {
+    BracketedQuantile sample(brackets);
+    sample.observe(tokens.tile());
+    return sample.narrowed(position, 1000, 5.0, 1000);
+  };
+  EXPECT_TRUE(narrowed(open_brackets(3), 500).has_value());
   Brackets wrong = open_brackets(3);
-  wrong.low[0] = std::nextafter(*std::ranges::max_element(middle) + 2.0f, infinity);  // all below
-  wrong.high[1] = *std::ranges::min_element(middle) - 2.0f;                           // all above
-  wrong.high[2] = middle[2];  // as is the upper end, but not the lower
-  BracketedQuantile sample(wrong);
+  wrong.low[0] = 2.0f;  // all are below
+  EXPECT_FALSE(narrowed(wrong, 500).has_value());
+  wrong = open_brackets(3);
+  wrong.high[1] = -2.0f;  // all are above
+  EXPECT_FALSE(narrowed(wrong, 500).has_value());
+  wrong = open_brackets(3);
+  wrong.high[2] = middle[2];  // between both ends
+  EXPECT_FALSE(narrowed(wrong, 500).has_value());
+  wrong = open_brackets(3);
+  wrong.low[2] = middle[2];
+  EXPECT_FALSE(narrowed(wrong, 500).has_value());
+  EXPECT_TRUE(narrowed(wrong, 900).has_value());
+  EXPECT_FALSE(BracketedQuantile(open_brackets(3)).narrowed(500, 1000, 5.0, 1000).has_value());
+}
+
+TEST(BracketedQuantile, MakesNoMoreRoomThanForAllWhereASampleIsSmall) {
+  const Tokens tokens(4, 3, 1e-9, 4);
+  BracketedQuantile sample(open_brackets(3));
   sample.observe(tokens.tile());
-  const Brackets found = sample.narrowed(500, 1000, 5.0, 1000);
-  EXPECT_EQ(found.low[0], -infinity);
-  EXPECT_EQ(found.high[0], wrong.low[0]);
-  EXPECT_EQ(found.low[1], wrong.high[1]);
-  EXPECT_EQ(found.high[1], infinity);
-  EXPECT_LT(found.low[2], middle[2]);
-  EXPECT_GT(found.low[2], -infinity);
-  EXPECT_EQ(found.high[2], infinity);
+  const auto brackets = sample.narrowed(90, 1000, 5.0, 1000);
+  ASSERT_TRUE(brackets.has_value());
+  EXPECT_EQ(brackets->expected, 1000u);
 }
 
 /// Counts `[experts][bins]` by the definition.

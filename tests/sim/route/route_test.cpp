@@ -184,6 +184,28 @@ TEST_F(Route, FindsExactQuantilesThatASampleOfTheBatchMisses) {
   }
 }
 
+TEST_F(Route, FindsExactQuantilesWhateverSamplesABatchOfItsSizeHas) {
+  for (const std::size_t tokens : {2048, 2049, 8191, 8192, 8703}) {
+    SCOPED_TRACE(std::to_string(tokens) + " tokens");
+    Question q{.logits = random_matrix<float>(tokens, 5, 30), .biases = linear_biases(5)};
+    q.quantile.estimator = QuantileEstimatorKind::exact;
+    expect_oracle(q, plus(files_of(q), {"--balancer", "quantile:exact", "--threads", "3"}));
+  }
+}
+
+TEST_F(Route, FindsExactQuantilesWhereSamplesSeeNoTokenThatCounts) {
+  Question q{.logits = random_matrix<float>(9000, 6, 31), .biases = linear_biases(6)};
+  q.quantile.estimator = QuantileEstimatorKind::exact;
+  // Runs of 32 begin at 0, 1281, 2562, ... and then at 0, 560, 1121, ...
+  for (const auto& [first, end] : {std::pair{40, 1270}, {600, 1110}, {1281, 1313}}) {
+    SCOPED_TRACE("tokens from " + std::to_string(first));
+    q.valid.assign(9000, 0);
+    std::fill(q.valid.begin() + first, q.valid.begin() + end, std::uint8_t{1});
+    const auto mask = write("mask.npy", npy_bytes("|b1", "(9000,)", q.valid));
+    expect_oracle(q, plus(files_of(q), {"--mask", mask, "--balancer", "quantile:exact"}));
+  }
+}
+
 TEST_F(Route, GivesTheSameForManyExperts) {
   Question q{.logits = random_matrix<float>(700, 256, 21), .biases = linear_biases(256)};
   q.router.top_k = 8;
@@ -290,15 +312,21 @@ TEST_F(Route, ReadsBfloat16AsTheUpperHalvesOfFloats) {
 }
 
 TEST_F(Route, MakesLogitsFromHiddenStatesAndTheGateAsTheRouterDoes) {
-  const auto hidden = random_matrix<float>(700, 33, 6);
   const auto gate = random_matrix<float>(9, 33, 7);
   Router<float> router({.hidden = 33, .routed_experts = 9, .top_k = 2});
   router.gate.weight.value = gate;
-  Question q{.logits = {700, 9}, .biases = linear_biases(9)};
-  router.gate.forward(hidden, q.logits, serial_executor());
-  expect_oracle(
-      q, {"--hidden", write("h.npy", bytes_of(hidden)), "--gate", write("w.npy", bytes_of(gate)),
-          "--bias", write("bias.npy", bytes_of(q.biases)), "--threads", "2"});
+  for (const std::size_t tokens : {700, 8700}) {  // the second with samples
+    const auto hidden = random_matrix<float>(tokens, 33, 6);
+    Question q{.logits = {tokens, 9}, .biases = linear_biases(9)};
+    router.gate.forward(hidden, q.logits, serial_executor());
+    const Words words = {"--hidden",  write("h.npy", bytes_of(hidden)),
+                         "--gate",    write("w.npy", bytes_of(gate)),
+                         "--bias",    write("bias.npy", bytes_of(q.biases)),
+                         "--threads", "2"};
+    expect_oracle(q, words);
+    q.quantile.estimator = QuantileEstimatorKind::exact;
+    expect_oracle(q, plus(words, {"--balancer", "quantile:exact"}));
+  }
 }
 
 TEST_F(Route, MovesNothingWithoutABalancer) {
@@ -377,15 +405,17 @@ TEST_F(Route, TellsTheMemoryItWouldTakeAndWritesNothing) {
   std::int64_t sum = 0;
   for (const auto& term : histogram["memory"]) sum += term.get<std::int64_t>();
   EXPECT_EQ(histogram["memory_bytes"], sum);
-  // A sample of 256, one of 39 times 32 within brackets of 8 deviations, and on each thread what is
-  // in brackets of 5: 2 (5 sqrt(n q (1 - q)) + 1) of n values, q = 6/64.
+  // A sample of 39 times 32 at most, or on each thread what is in brackets of 5 deviations: 2 (5
+  // sqrt(n q (1 - q)) + 1) of n values, q = 6/64.
   const auto exact = plan({"--balancer", "quantile:exact"});
   const double observed = exact["memory"]["what the balancer observes"].get<double>();
-  const auto inside = [](double n, double deviations) {
-    return 2.0 * (deviations * std::sqrt(n * 0.09375 * 0.90625) + 1.0) / n;
-  };
-  const double kept = 256 + inside(256, 8.0) * 1248 + inside(1248, 5.0) * 2 * 20000;
-  EXPECT_NEAR(observed, kept * 64 * 4, 1.0);
+  const double inside = 2.0 * (5.0 * std::sqrt(1248 * 0.09375 * 0.90625) + 1.0) / 1248;
+  EXPECT_NEAR(observed, inside * 2 * 20000 * 64 * 4, 1.0);
+  const auto small = nlohmann::json::parse(
+      run_route({write("small.npy", bytes_of(random_matrix<float>(8192, 64, 3))), "--top-k", "1",
+                 "--threads", "1", "--balancer", "quantile:exact", "--dry-run", "--json"})
+          .out);
+  EXPECT_EQ(small["memory"]["what the balancer observes"], 512 * 64 * 4);
   EXPECT_EQ(plan({"--score", "logit"})["memory"]["scores"], 2 * 2 * 2048 * 64 * 4);
   expect_refusal(plus(words, {"--out", path("out")}), ExitCode::usage, "--dry-run routes nothing");
 }
