@@ -41,6 +41,7 @@ std::vector<T> npy_values(const std::string& bytes, const std::string& dtype,
     ADD_FAILURE() << "the file has " << bytes.size() << " bytes";
     return values;
   }
+  if (count == 0) return values;  // whose data may be null, which memcpy must not have
   std::memcpy(values.data(), bytes.data() + bytes.size() - count * sizeof(T), count * sizeof(T));
   return values;
 }
