@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/kernels/adamw.h"
 #include "core/kernels/functions.h"
 #include "core/kernels/product.h"
 #include "core/kernels/random_fills.h"
@@ -125,6 +126,7 @@ struct Kernels {
   RandomFills random;
   Functions functions;
   Reductions reductions;
+  AdamW adamw;
   void (*multiply)(const Product<float>& product);
   void (*multiply_double)(const Product<double>& product);
 };

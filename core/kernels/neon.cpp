@@ -17,9 +17,10 @@ namespace {
 }  // namespace neon
 
 extern const Kernels neon_kernels = {
-    Target::neon,     neon::sigmoid,        neon::route,           neon::count_few,
-    neon::count_bins, neon::collect_inside, neon::order_statistic, neon::random_fills,
-    neon::functions,  neon::reductions,     neon::multiply<float>, neon::multiply<double>};
+    Target::neon,          neon::sigmoid,        neon::route,           neon::count_few,
+    neon::count_bins,      neon::collect_inside, neon::order_statistic, neon::random_fills,
+    neon::functions,       neon::reductions,     neon::adamw,           neon::multiply<float>,
+    neon::multiply<double>};
 
 }  // namespace ballast::kernels
 

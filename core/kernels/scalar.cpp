@@ -39,6 +39,21 @@ void squares(const float* const* rows, std::size_t count, std::size_t length, do
   }
 }
 
+float quiet(float x) {
+  return std::isnan(x) ? std::numeric_limits<float>::quiet_NaN() : x;
+}
+
+void adamw(const AdamWFactors& f, const AdamWValues& values) {
+  for (std::size_t i = 0; i < values.count; ++i) {
+    float &p = values.p[i], &m = values.m[i], &v = values.v[i];
+    const float g = values.gradient[i] / f.scale;
+    m = quiet(f.beta1 * m + f.keep1 * g);
+    v = quiet(f.beta2 * v + f.keep2 * (g * g));
+    const float direction = (m * f.correct1) / (std::sqrt(v * f.correct2) + f.eps);
+    p = quiet(p - f.rate * (direction + f.decay * p));
+  }
+}
+
 /// Small enough to vanish in any sum that is not nearly zero itself; in K3's code.
 constexpr float denominator_guard = 1e-20f;
 
@@ -191,6 +206,7 @@ extern const Kernels scalar_kernels = {
     {scalar::fill_uniform, scalar::fill_normal, scalar::fill_log_normal, scalar::fill_gumbel},
     {map<arithmetic::exp>, map<arithmetic::tanh>},
     {dots, squares},
+    adamw,
     multiply<float>,
     multiply<double>};
 

@@ -86,6 +86,9 @@ BALLAST_SIMD std::int32_t sum_lanes(I a) {
   x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
   return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
 }
+BALLAST_SIMD F square_root(F a) {
+  return _mm256_sqrt_ps(a);
+}
 BALLAST_SIMD F absolute(F a) {
   return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a);
 }

@@ -79,6 +79,9 @@ BALLAST_SIMD I imin(I a, I b) {
 BALLAST_SIMD std::int32_t sum_lanes(I a) {
   return _mm512_reduce_add_epi32(a);
 }
+BALLAST_SIMD F square_root(F a) {
+  return _mm512_sqrt_ps(a);
+}
 BALLAST_SIMD F absolute(F a) {
   return _mm512_abs_ps(a);
 }

@@ -128,6 +128,9 @@ BALLAST_SIMD I imin(I a, I b) {
 BALLAST_SIMD std::int32_t sum_lanes(I a) {
   return vaddvq_s32(vaddq_s32(a.low, a.high));
 }
+BALLAST_SIMD F square_root(F a) {
+  return {vsqrtq_f32(a.low), vsqrtq_f32(a.high)};
+}
 BALLAST_SIMD F absolute(F a) {
   return {vabsq_f32(a.low), vabsq_f32(a.high)};
 }

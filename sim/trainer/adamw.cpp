@@ -6,34 +6,16 @@
 #include <span>
 
 #include "core/arithmetic/reductions.h"
+#include "core/kernels/kernels.h"
 
 namespace ballast::sim {
 
 namespace {
 
-/// What is the same for every value of a step.
-struct Factors {
-  float scale, beta1, beta2, keep1, keep2, correct1, correct2, rate, eps, decay;
-};
-
 /// Of normal numbers whose inverses are normal, too.
 bool is_power_of_two(float x) {
   int exponent = 0;
   return std::frexp(x, &exponent) == 0.5f && std::abs(exponent) < 100;
-}
-
-/// `power_of_two`: the scale is one, so that to multiply by its inverse gives the bits of the division.
-template <bool power_of_two>
-void update(const Factors& f, std::span<const float> gradient, float* __restrict p,
-            float* __restrict m, float* __restrict v) {
-  const float inverse = 1.0f / f.scale;
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    const float g = power_of_two ? gradient[i] * inverse : gradient[i] / f.scale;
-    m[i] = f.beta1 * m[i] + f.keep1 * g;
-    v[i] = f.beta2 * v[i] + f.keep2 * (g * g);
-    const float direction = (m[i] * f.correct1) / (std::sqrt(v[i] * f.correct2) + f.eps);
-    p[i] -= f.rate * (direction + f.decay * p[i]);
-  }
 }
 
 }  // namespace
@@ -65,22 +47,24 @@ AdamW::AdamW(Parameters parameters, const OptimizerSettings& settings)
 void AdamW::step(double divisor, const Executor& executor) {
   beta1_power_ *= settings_.beta1;
   beta2_power_ *= settings_.beta2;
-  const Factors factors{.scale = static_cast<float>(divisor),
-                        .beta1 = static_cast<float>(settings_.beta1),
-                        .beta2 = static_cast<float>(settings_.beta2),
-                        .keep1 = static_cast<float>(1.0 - settings_.beta1),
-                        .keep2 = static_cast<float>(1.0 - settings_.beta2),
-                        .correct1 = static_cast<float>(1.0 / (1.0 - beta1_power_)),
-                        .correct2 = static_cast<float>(1.0 / (1.0 - beta2_power_)),
-                        .rate = static_cast<float>(settings_.learning_rate),
-                        .eps = static_cast<float>(settings_.eps),
-                        .decay = static_cast<float>(settings_.weight_decay)};
+  const auto scale = static_cast<float>(divisor);
+  const kernels::AdamWFactors factors{.scale = scale,
+                                      .beta1 = static_cast<float>(settings_.beta1),
+                                      .beta2 = static_cast<float>(settings_.beta2),
+                                      .keep1 = static_cast<float>(1.0 - settings_.beta1),
+                                      .keep2 = static_cast<float>(1.0 - settings_.beta2),
+                                      .correct1 = static_cast<float>(1.0 / (1.0 - beta1_power_)),
+                                      .correct2 = static_cast<float>(1.0 / (1.0 - beta2_power_)),
+                                      .rate = static_cast<float>(settings_.learning_rate),
+                                      .eps = static_cast<float>(settings_.eps),
+                                      .decay = static_cast<float>(settings_.weight_decay),
+                                      .exact_inverse = is_power_of_two(scale)};
   executor.for_each(pieces_.size() - 1, [&](std::size_t piece) {
     for (std::size_t n = pieces_[piece]; n < pieces_[piece + 1]; ++n) {
       auto& parameter = *parameters_[n].second;
-      const auto update_by = is_power_of_two(factors.scale) ? update<true> : update<false>;
-      update_by(factors, parameter.gradient.values(), parameter.value.data(),
-                moments_[n].first.data(), moments_[n].second.data());
+      kernels::active().adamw(
+          factors, {parameter.gradient.data(), parameter.value.data(), moments_[n].first.data(),
+                    moments_[n].second.data(), moments_[n].first.size()});
     }
   });
 }
@@ -91,7 +75,8 @@ std::vector<double> AdamW::squared_gradients(const Executor& executor) const {
   std::vector<double> squares(parameters_.size());
   executor.for_each(alike_.size() - 1, [&](std::size_t piece) {
     const std::size_t first = alike_[piece], count = alike_[piece + 1] - first;
-    arithmetic::sums_of_squares(std::span(gradients).subspan(first, count), moments_[first].first.size(),
+    arithmetic::sums_of_squares(std::span(gradients).subspan(first, count),
+                                moments_[first].first.size(),
                                 std::span(squares).subspan(first, count));
   });
   return squares;
