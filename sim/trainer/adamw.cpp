@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <span>
 
 #include "core/arithmetic/reductions.h"
@@ -35,13 +36,17 @@ AdamW::AdamW(Parameters parameters, const OptimizerSettings& settings)
   }
   pieces_.push_back(moments_.size());
 
+  std::vector<std::size_t> by_size(moments_.size());
+  std::iota(by_size.begin(), by_size.end(), 0u);
+  const auto size_of = [this](std::size_t n) { return moments_[n].first.size(); };
+  std::ranges::stable_sort(by_size, {}, size_of);
   constexpr std::size_t at_once = 16;
-  for (std::size_t n = 0; n < moments_.size(); ++n) {
-    const bool goes_on = n > 0 && n - alike_.back() < at_once &&
-                         moments_[n].first.size() == moments_[n - 1].first.size();
-    if (!goes_on) alike_.push_back(n);
+  for (const std::size_t n : by_size) {
+    if (alike_.empty() || alike_.back().size() == at_once ||
+        size_of(alike_.back().front()) != size_of(n))
+      alike_.emplace_back();
+    alike_.back().push_back(n);
   }
-  alike_.push_back(moments_.size());
 }
 
 void AdamW::step(double divisor, const Executor& executor) {
@@ -70,14 +75,14 @@ void AdamW::step(double divisor, const Executor& executor) {
 }
 
 std::vector<double> AdamW::squared_gradients(const Executor& executor) const {
-  std::vector<const float*> gradients;
-  for (const auto& [name, parameter] : parameters_) gradients.push_back(parameter->gradient.data());
   std::vector<double> squares(parameters_.size());
-  executor.for_each(alike_.size() - 1, [&](std::size_t piece) {
-    const std::size_t first = alike_[piece], count = alike_[piece + 1] - first;
-    arithmetic::sums_of_squares(std::span(gradients).subspan(first, count),
-                                moments_[first].first.size(),
-                                std::span(squares).subspan(first, count));
+  executor.for_each(alike_.size(), [&](std::size_t group) {
+    const std::vector<std::size_t>& alike = alike_[group];
+    std::vector<const float*> gradients;
+    for (const std::size_t n : alike) gradients.push_back(parameters_[n].second->gradient.data());
+    std::vector<double> sums(alike.size());
+    arithmetic::sums_of_squares(gradients, moments_[alike.front()].first.size(), sums);
+    for (std::size_t i = 0; i < alike.size(); ++i) squares[alike[i]] = sums[i];
   });
   return squares;
 }

@@ -44,7 +44,7 @@ class AdamW {
   Parameters parameters_;
   OptimizerSettings settings_;
   std::vector<std::size_t> pieces_;  ///< where groups of parameters begin, and the end of the last
-  std::vector<std::size_t> alike_;   ///< the same of groups of parameters of one size
+  std::vector<std::vector<std::size_t>> alike_;  ///< parameters of one size, some at once
   std::vector<Moments> moments_;
   double beta1_power_ = 1.0;
   double beta2_power_ = 1.0;
