@@ -64,12 +64,12 @@ def load():
 
 
 def own(pids):
-    """Of these, ticks of the given processes."""
+    """Of these, ticks of the given processes and of their ended children."""
     total = 0
     for pid in pids:
         with open(f"/proc/{pid}/stat") as stat:
             fields = stat.read().rsplit(")", 1)[1].split()
-        total += int(fields[11]) + int(fields[12])
+        total += sum(int(ticks) for ticks in fields[11:15])
     return total
 
 
