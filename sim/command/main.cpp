@@ -14,6 +14,7 @@
 #include "sim/command/exit_code.h"
 #include "sim/command/kept_memory.h"
 #include "sim/command/replay.h"
+#include "sim/command/report.h"
 #include "sim/command/route.h"
 #include "sim/command/run.h"
 #include "sim/command/shrink.h"
@@ -46,6 +47,7 @@ int main(int count, char** words) {
       Verb{"run", "simulate a scenario and judge it", run},
       Verb{"sweep", "run a scenario over many settings and seeds, and rank them", sweep},
       Verb{"compare", "two result sets side by side, with effect sizes", compare},
+      Verb{"report", "the results of a run as one page of HTML", report},
       Verb{"shrink", "the smallest scenario that still fails the same way", shrink_command},
       Verb{"replay", "run a recording again, and name the first difference", replay},
       Verb{"check", "hold a router, balancer or collector against the laws", check},

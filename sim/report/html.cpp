@@ -1,0 +1,53 @@
+#include "sim/report/html.h"
+
+#include "sim/text/printable.h"
+
+namespace ballast::sim {
+
+std::string escaped(std::string_view text, std::size_t max_bytes) {
+  std::string safe;
+  for (const char c : printable(text, max_bytes)) {
+    switch (c) {
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '&':
+        safe += "&amp;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      case '\'':
+        safe += "&#39;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string escaped_lines(std::string_view text) {
+  std::string safe;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    safe += escaped(line, line.size());
+    if (end == std::string_view::npos) break;
+    safe += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return safe;
+}
+
+std::string element(std::string_view opening, std::string_view content) {
+  std::string text = "<";
+  text.append(opening).append(">").append(content).append("</");
+  text.append(opening.substr(0, opening.find(' '))).append(">");
+  return text;
+}
+
+}  // namespace ballast::sim
