@@ -73,11 +73,14 @@ class Plot {
 
   std::string axes() const {
     std::string drawing;
-    for (const double tick : round_ticks(y_.low, y_.high, 5)) {
+    const auto levels = round_ticks(y_.low, y_.high, 5);
+    // A single value is not round, and has to fit.
+    const int digits = levels.size() == 1 ? 4 : 6;
+    for (const double tick : levels) {
       drawing += level(tick, "grid");
       drawing += element("text class=\"tick\" text-anchor=\"end\" dy=\"0.32em\" x=\"" +
                              fixed(left - 6, 0) + "\" y=\"" + y_at(tick) + "\"",
-                         significant(tick, 6));
+                         significant(tick, digits));
     }
     for (const double tick : round_ticks(x_.low, x_.high, 6)) {
       drawing += element("text class=\"tick\" text-anchor=\"middle\" x=\"" + x_at(tick) +

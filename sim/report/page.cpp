@@ -200,6 +200,9 @@ std::string metric_charts(const RunDirectory& results) {
   std::string charts;
   for (const auto& [metric, title] : shown) charts += metric_chart(results, metric, title);
   if (charts.empty()) charts = element("p class=\"missing\"", "No metrics were recorded.");
+  const bool has_loss = std::ranges::any_of(
+      results.runs, [](const RunData& run) { return run.metrics.figures.contains("loss"); });
+  if (!has_loss) charts += element("p class=\"missing\"", "No training loss was recorded.");
   return section("Over the steps",
                  element("div class=\"charts\"", charts + evaluation_chart(results)));
 }
