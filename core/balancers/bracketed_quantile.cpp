@@ -105,7 +105,8 @@ double bracket_reach(double n, double share, double deviations) {
 
 void for_each_expert(std::size_t experts, const Executor& executor,
                      const std::function<void(std::size_t, BracketedQuantile::Scratch&)>& work) {
-  constexpr std::size_t at_once = 16;
+  constexpr std::size_t pieces_wanted = 8, most = 16;
+  const std::size_t at_once = std::clamp(experts / pieces_wanted, std::size_t{1}, most);
   executor.for_each((experts + at_once - 1) / at_once, [&](std::size_t i) {
     BracketedQuantile::Scratch scratch;
     for (std::size_t j = i * at_once; j < std::min(experts, (i + 1) * at_once); ++j)

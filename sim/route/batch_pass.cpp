@@ -22,6 +22,8 @@ constexpr std::size_t piece_scores = std::size_t{1} << 17;
 constexpr std::size_t piece_tokens_max = 2048;
 constexpr std::size_t whole_vectors = 16;
 constexpr std::size_t pieces_in_window = 32;
+/// Pieces of fewer scores are taken several at a time: to take one costs a lock.
+constexpr std::size_t scores_at_once = std::size_t{1} << 15;
 
 std::size_t longest(std::span<const TokenRange> ranges) {
   std::size_t longest = 0;
@@ -177,7 +179,11 @@ class Pass {
     batch_.logits.open_window(pieces, executor_);
     clock.lap(times_.read);
     double wall = 0.0;
-    executor_.for_each(pieces.size(), [&](std::size_t i) { run_piece(pieces[i], rows); });
+    const std::size_t some =
+        std::max(scores_at_once / (sizes_.piece * settings_.routed_experts), std::size_t{1});
+    executor_.for_each((pieces.size() + some - 1) / some, [&](std::size_t i) {
+      run_pieces(pieces.subspan(i * some, std::min(some, pieces.size() - i * some)), rows);
+    });
     clock.lap(wall);
     times_ += times_of_workers().scaled_to(wall);
     if (sink_ == nullptr) return;
@@ -185,24 +191,28 @@ class Pass {
     clock.lap(times_.write);
   }
 
-  void run_piece(const TokenPiece& piece, const RoutingRows& rows) {
+  void run_pieces(std::span<const TokenPiece> pieces, const RoutingRows& rows) {
     auto worker = workers_.take(
         [&] { return std::make_unique<Worker>(settings_, sizes_.piece, collector_); });
+    for (const TokenPiece& piece : pieces) run_piece(*worker, piece, rows);
+    workers_.give_back(std::move(worker));
+  }
+
+  void run_piece(Worker& worker, const TokenPiece& piece, const RoutingRows& rows) {
     const std::size_t begin = piece.before, count = piece.count;
     const bool cutoffs = !rows.cutoffs.empty();
     const RoutedRows out{.indices = rows.indices.block(begin, count),
                          .weights = rows.weights.block(begin, count),
                          .cutoffs = rows.cutoffs.subspan(cutoffs ? begin : 0, cutoffs ? count : 0),
-                         .finite = std::span(worker->finite).first(count)};
+                         .finite = std::span(worker.finite).first(count)};
     StageClock clock;
-    const auto logits = batch_.logits.rows(piece, worker->buffer);
-    clock.lap(worker->times.read);
-    worker->router.route(logits, biases_, out);
-    count_piece(*worker, out, valid_rows(piece));
-    clock.lap(worker->times.route);
-    if (worker->collector != nullptr) collect(*worker, logits, out, piece.first);
-    clock.lap(worker->times.balance);
-    workers_.give_back(std::move(worker));
+    const auto logits = batch_.logits.rows(piece, worker.buffer);
+    clock.lap(worker.times.read);
+    worker.router.route(logits, biases_, out);
+    count_piece(worker, out, valid_rows(piece));
+    clock.lap(worker.times.route);
+    if (worker.collector != nullptr) collect(worker, logits, out, piece.first);
+    clock.lap(worker.times.balance);
   }
 
   std::span<const std::uint8_t> valid_rows(const TokenPiece& piece) const {
