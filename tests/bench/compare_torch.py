@@ -1,13 +1,16 @@
 #!/usr/bin/python3
 """The same work in PyTorch and in Ballast, in turn, and how many times faster Ballast is.
 
-    compare_torch.py WORKER BALLAST [--rounds N] [--threads 1,2] [--only route,histogram,exact,gate,train]
+    compare_torch.py WORKER BALLAST [--rounds N] [--threads 1,2] [--only route,histogram,exact,gate,train,...]
 
 Each round runs one and then the other, each three times and for a tenth of a second or longer, in one process group,
 on the same values and with the same number of threads; figures are medians over the rounds, with the least and the
 greatest. PyTorch is tuned: memory is kept and huge pages are on, its number of threads is set, and of several ways to
-write a task in PyTorch the fastest is taken. OpenBLAS is told to use its AVX-512 kernel where the processor has one,
-since it does not know every processor by name. Where PyTorch's code writes dense outputs, so does Ballast.
+write a task in PyTorch the fastest is taken; `reference`, `trainer` and `megatron` are the same as others write it: the
+histogram in the reference of TransformerEngine's tests (#3395) and in torchtitan's router (#4577), the exact update in
+Megatron-LM's (#5349), one operation of theirs for one here. OpenBLAS is told to use its AVX-512 kernel where the
+processor has one, since it does not know every processor by name. Where PyTorch's code writes dense outputs, so does
+Ballast.
 """
 import argparse
 import ctypes
@@ -24,8 +27,11 @@ from torch_training import training
 SHAPES = [(65536, 896, 16), (65536, 256, 8), (65536, 64, 6), (262144, 8, 2)]
 GATES = [(d, e) for d in (1024, 7168) for e in (896, 256, 64, 8)]
 GATE_TOKENS = 4096
-GOALS = {"route": {896: 20, 256: 20, 64: 15, 8: 20}, "histogram": dict.fromkeys((896, 256, 64, 8), 20),
-         "exact": dict.fromkeys((896, 256, 64, 8), 20), "gate": {896: 0.9, 256: 0.9, 64: 1.3, 8: 2.0}, "train": 10}
+TWENTY = dict.fromkeys((896, 256, 64, 8), 20)
+GOALS = {"route": {896: 20, 256: 20, 64: 15, 8: 20}, "histogram": TWENTY, "reference": TWENTY, "trainer": TWENTY,
+         "exact": TWENTY, "megatron": TWENTY, "gate": {896: 0.9, 256: 0.9, 64: 1.3, 8: 2.0}, "train": 10}
+#: What the worker calls a task, where it is not the same.
+WORKER_TASKS = {"histogram": "dense", "reference": "dense", "trainer": "dense", "megatron": "exact"}
 BINS = 1000
 
 
@@ -170,13 +176,50 @@ class TorchRouting:
         estimate = -self.column()
         return estimate - estimate.mean()
 
+    def megatron(self):
+        """Choices and the exact update from scores that are there already, by two calls of topk."""
+        top = (self.scores + self.biases).topk(self.k + 1, dim=1)
+        margins = self.scores - top.values[:, -1:]
+        return top.indices[:, :-1], margins.topk(self.position() + 1, dim=0).values[-1].contiguous()
+
     # The histogram of required biases, in bins over the range that the biases can need.
+    def range(self):
+        return self.biases.min() - 1.0, self.biases.max() + 1.0
+
+    def reference(self):
+        """The one of equal cutoff scores that is left out is the last; every step makes a new tensor."""
+        torch = self.torch
+        scores = torch.sigmoid(self.logits)
+        values, found = torch.topk(scores + self.biases, self.k + 1, dim=1)
+        cutoffs = values.min(dim=1).values
+        left_out = found.masked_fill(values != cutoffs[:, None], -1).max(dim=1).values
+        indices = found[found != left_out[:, None]].reshape(-1, self.k)
+        weights = scores.gather(1, indices)
+        weights = weights / (weights.sum(1, keepdim=True) + 1e-20)
+        dense = torch.zeros_like(scores).scatter(1, indices, weights)
+        chosen = torch.zeros_like(scores, dtype=torch.bool).scatter(1, indices, True)
+        low, high = self.range()
+        bins = torch.floor((cutoffs[:, None] - scores - low) * (BINS / (high - low))).long().clamp_(0, BINS - 1)
+        places = (bins + torch.arange(self.experts) * BINS).reshape(-1)
+        counts = torch.bincount(places, minlength=self.experts * BINS).view(self.experts, BINS).int()
+        return torch.zeros_like(counts).add_(counts), dense, chosen
+
+    def trainer(self):
+        """Counts are added to expert by expert, from a transposed view; weights stay `[tokens, k]`."""
+        torch = self.torch
+        scores, cutoffs, indices, weights = self.choose()
+        chosen = torch.zeros_like(scores, dtype=torch.bool).scatter_(1, indices, True)
+        low, high = self.range()
+        bins = torch.floor((cutoffs[:, None] - scores - low) / ((high - low) / BINS)).long().clamp_(0, BINS - 1).t()
+        counts = torch.zeros(self.experts, BINS, dtype=torch.int32)
+        return counts.scatter_add_(1, bins, torch.ones_like(bins, dtype=torch.int32)), weights, chosen
+
     def bins(self):
         torch = self.torch
         scores, cutoffs, indices, weights = self.choose()
         dense = torch.zeros_like(scores).scatter(1, indices, weights)
         chosen = torch.zeros(scores.shape, dtype=torch.bool).scatter(1, indices, True)
-        low, high = float(self.biases.min()) - 1.0, float(self.biases.max()) + 1.0
+        low, high = (float(end) for end in self.range())
         bins = ((cutoffs[:, None] - scores - low) * (BINS / (high - low))).floor().clamp_(0, BINS - 1).long()
         bins += torch.arange(self.experts)[None, :] * BINS
         return bins.reshape(-1), dense, chosen
@@ -215,7 +258,8 @@ class Table:
 
 def compare_routing(torch, worker, rounds, table, arguments):
     for shape in SHAPES:
-        tasks = [task for task in ("route", "histogram", "exact") if task in arguments.only]
+        tasks = [task for task in ("route", "histogram", "reference", "trainer", "exact", "megatron")
+                 if task in arguments.only]
         if not tasks:
             return
         tokens, experts, top_k = shape
@@ -232,7 +276,7 @@ def compare_routing(torch, worker, rounds, table, arguments):
             routing = TorchRouting(torch, logits, biases, top_k)
             check(torch, routing, worker, threads)
             for task in tasks:
-                ours = {"histogram": "dense"}.get(task, task)
+                ours = WORKER_TASKS.get(task, task)
                 times = rounds(lambda: settled(lambda: timed(getattr(routing, task))), lambda: worker.seconds(f"{ours} {threads}"))
                 table.row(task, f"{tokens},{experts},{top_k}", threads, "ns/te", 1e9 / tokens / experts, times,
                           GOALS[task][experts])
