@@ -25,6 +25,12 @@ void map(const float* in, float* out, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) out[i] = function(in[i]);
 }
 
+/// NaNs leave with one set of bits, as those of the vector versions do.
+template <class Real>
+Real canonical(Real value) {
+  return std::isnan(value) ? std::numeric_limits<Real>::quiet_NaN() : value;
+}
+
 void dots(const float* const* a, const float* const* b, std::size_t count, std::size_t length,
           float* out) {
   for (std::size_t r = 0; r < count; ++r)
@@ -35,22 +41,18 @@ void squares(const float* const* rows, std::size_t count, std::size_t length, do
   for (std::size_t r = 0; r < count; ++r) {
     double sum = 0.0;
     for (const float x : std::span(rows[r], length)) sum += double{x} * double{x};
-    out[r] = std::isnan(sum) ? std::numeric_limits<double>::quiet_NaN() : sum;
+    out[r] = canonical(sum);
   }
-}
-
-float quiet(float x) {
-  return std::isnan(x) ? std::numeric_limits<float>::quiet_NaN() : x;
 }
 
 void adamw(const AdamWFactors& f, const AdamWValues& values) {
   for (std::size_t i = 0; i < values.count; ++i) {
     float &p = values.p[i], &m = values.m[i], &v = values.v[i];
     const float g = values.gradient[i] / f.scale;
-    m = quiet(f.beta1 * m + f.keep1 * g);
-    v = quiet(f.beta2 * v + f.keep2 * (g * g));
+    m = canonical(f.beta1 * m + f.keep1 * g);
+    v = canonical(f.beta2 * v + f.keep2 * (g * g));
     const float direction = (m * f.correct1) / (std::sqrt(v * f.correct2) + f.eps);
-    p = quiet(p - f.rate * (direction + f.decay * p));
+    p = canonical(p - f.rate * (direction + f.decay * p));
   }
 }
 
@@ -173,7 +175,7 @@ class ProductPanel {
     }
     for (std::size_t c = 0; c < cols_; ++c) {
       const Real sum = product_.accumulate || p_ == 0 ? chains[c] : out[c] + chains[c];
-      out[c] = std::isnan(sum) ? std::numeric_limits<Real>::quiet_NaN() : sum;
+      out[c] = canonical(sum);
     }
   }
 
