@@ -198,11 +198,6 @@ class Worker {
     return true;
   }
 
-  /// While room for results is made, threads fall asleep; those of PyTorch do not between two runs.
-  void wake() const {
-    pool_->for_each(pool_->size(), [](std::size_t) {});
-  }
-
   std::string read_batch(std::istream& words) {
     std::string path;
     words >> path >> shape_.tokens >> shape_.experts >> shape_.top_k;
@@ -235,7 +230,6 @@ class Worker {
     };
     return std::to_string(settled([&] {
       const auto kept = keep();
-      wake();
       if (!choice) {
         return seconds([&] {
           loads_ = sim::route_batch(settings, biases_, batch, nullptr, kept.get(), *pool_).loads;
