@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "sim/input_error.h"
+#include "sim/output/result_files.h"
 #include "sim/read_file.h"
 #include "sim/scenario/json_text.h"
 #include "sim/sweep/columns.h"
@@ -15,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t most_bytes = std::size_t{4} << 30;
-constexpr const char* summary_file_name = "summary.json";
 
 [[noreturn]] void refuse(const std::string& where, const std::string& why) {
   throw InputError({.what = "cannot compare the results",
@@ -88,8 +88,8 @@ ResultPoint point_of_run(const Json& summary, Json axes) {
 }
 
 ResultSet load_run_results(const fs::path& directory) {
-  const Json summary =
-      parse_json(text_of(directory / summary_file_name), (directory / summary_file_name).string());
+  const Json summary = parse_json(text_of(directory / result_files::summary),
+                                  (directory / result_files::summary).string());
   ResultSet set{.directory = directory.string(),
                 .name = summary.at("name").get<std::string>(),
                 .columns = {},
@@ -116,7 +116,7 @@ ResultSet load_results(const std::string& directory) {
   if (!fs::is_directory(directory)) refuse(directory, "this is no directory");
   try {
     if (fs::exists(fs::path(directory) / sweep_file_name)) return load_sweep_results(directory);
-    if (fs::exists(fs::path(directory) / summary_file_name)) return load_run_results(directory);
+    if (fs::exists(fs::path(directory) / result_files::summary)) return load_run_results(directory);
   } catch (const Json::exception& error) {
     refuse(directory, std::string("a file in it is not as it was written (") + error.what() + ")");
   }

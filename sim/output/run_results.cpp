@@ -1,14 +1,13 @@
 #include "sim/output/run_results.h"
 
 #include "sim/input_error.h"
+#include "sim/output/result_files.h"
 #include "sim/output/run_json.h"
 
 namespace ballast::sim {
 
 namespace {
 
-constexpr const char* scenario_name = "scenario.json";
-constexpr const char* summary_name = "summary.json";
 /// File systems end at 255 bytes.
 constexpr std::size_t longest_folder_name = 200;
 
@@ -17,11 +16,11 @@ void write_json(OutputDirectory& directory, const std::string& path, const Json&
 }
 
 void write_run(OutputDirectory& directory, const std::string& folder, const Simulation& run) {
-  write_json(directory, folder + scenario_name, to_json(run.scenario()));
-  directory.write(folder + "metrics.jsonl", metrics_lines(run));
-  directory.write(folder + "diagnostics.jsonl", diagnostics_lines(run));
-  directory.write(folder + "eval.jsonl", evaluation_lines(run));
-  write_json(directory, folder + summary_name, summary_json(run));
+  write_json(directory, folder + result_files::scenario, to_json(run.scenario()));
+  directory.write(folder + result_files::metrics, metrics_lines(run));
+  directory.write(folder + result_files::diagnostics, diagnostics_lines(run));
+  directory.write(folder + result_files::evaluations, evaluation_lines(run));
+  write_json(directory, folder + result_files::summary, summary_json(run));
 }
 
 }  // namespace
@@ -29,7 +28,7 @@ void write_run(OutputDirectory& directory, const std::string& folder, const Simu
 void check_result_folders(const ScenarioFile& file, const std::string& origin) {
   for (std::size_t i = 0; i < file.variants.size(); ++i) {
     const std::string& name = file.variants[i].name;
-    const bool taken = name == scenario_name || name == summary_name;
+    const bool taken = name == result_files::scenario || name == result_files::summary;
     if (!taken && name.size() <= longest_folder_name) continue;
     throw InputError(
         {.what = "the variant's results cannot have a folder of its name",
@@ -46,8 +45,8 @@ void write_results(OutputDirectory& directory, const ScenarioFile& file,
     write_run(directory, "", *runs.front());
   } else {
     for (const Simulation* run : runs) write_run(directory, run->scenario().name + "/", *run);
-    write_json(directory, scenario_name, to_json(file));
-    write_json(directory, summary_name, summary_json(file, runs));
+    write_json(directory, result_files::scenario, to_json(file));
+    write_json(directory, result_files::summary, summary_json(file, runs));
   }
   directory.commit();
 }

@@ -50,4 +50,12 @@ std::string element(std::string_view opening, std::string_view content) {
   return text;
 }
 
+std::string table(const std::vector<std::string>& headers, const std::string& rows) {
+  std::string row;
+  for (const std::string& header : headers) row += element("th scope=\"col\"", header);
+  return element("div class=\"wide\"",
+                 element("table", element("thead", element("tr", row)) + element("tbody", rows))) +
+         "\n";
+}
+
 }  // namespace ballast::sim

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ballast::sim {
 
@@ -16,5 +17,8 @@ std::string escaped_lines(std::string_view text);
 /// `<NAME>content</NAME>`; `opening` is the name and, after a blank, its attributes. The content is
 /// markup and stands as it is.
 std::string element(std::string_view opening, std::string_view content);
+
+/// A table that scrolls where it is too wide; headers and `rows` are markup.
+std::string table(const std::vector<std::string>& headers, const std::string& rows);
 
 }  // namespace ballast::sim

@@ -25,9 +25,13 @@ std::int64_t total(const Counts& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-/// counts * E / sum(counts); NaN when there were no assignments.
+double perfect_balance(const Counts& counts) {
+  return static_cast<double>(total(counts)) / static_cast<double>(counts.size());
+}
+
+/// counts / perfect balance; NaN when there were no assignments.
 std::vector<double> shares(const Counts& counts) {
-  const double balance = static_cast<double>(total(counts)) / static_cast<double>(counts.size());
+  const double balance = perfect_balance(counts);
   std::vector<double> result;
   for (const std::int64_t count : counts) {
     result.push_back(balance > 0 ? static_cast<double>(count) / balance
@@ -194,25 +198,21 @@ std::string expert_row(const LayerLoads& layer) {
     else if (loads[e] < starved_share)
       starved.push_back(e);
   }
-  const double balance =
-      static_cast<double>(total(layer.counts)) / static_cast<double>(layer.counts.size());
-  return element("tr", row + element("td class=\"number\"", significant(balance, 6)) +
-                           element("td", numbered(dead)) + element("td", numbered(starved)) +
-                           element("td", most_loaded(layer.counts, loads)));
+  return element(
+      "tr", row + element("td class=\"number\"", significant(perfect_balance(layer.counts), 6)) +
+                element("td", numbered(dead)) + element("td", numbered(starved)) +
+                element("td", most_loaded(layer.counts, loads)));
 }
 
 std::string expert_table(const LoadInterval& last, const std::vector<std::size_t>& layers) {
   std::string rows;
-  for (const char* header : {"Layer", "Assignments", "Perfect balance", "Dead experts (no token)",
-                             "Starved (under ¼ of balance)", "Most loaded"})
-    rows += element("th scope=\"col\"", header);
-  rows = element("thead", element("tr", rows));
-  std::string body;
-  for (const std::size_t layer : layers) body += expert_row(last.layers[layer]);
+  for (const std::size_t layer : layers) rows += expert_row(last.layers[layer]);
   return element("h4", "Experts in the last log interval, steps " +
                            std::to_string(last.first_step) + " to " +
                            std::to_string(last.last_step)) +
-         element("div class=\"wide\"", element("table", rows + element("tbody", body))) + "\n";
+         table({"Layer", "Assignments", "Perfect balance", "Dead experts (no token)",
+                "Starved (under ¼ of balance)", "Most loaded"},
+               rows);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/output/result_files.h"
 #include "sim/report/heat_map.h"
 #include "sim/report/html.h"
 #include "sim/report/line_chart.h"
@@ -33,14 +34,6 @@ std::string number(const Json& value) {
   return element("span title=\"" + shortest(figure) + "\"", significant(figure, 5));
 }
 
-std::string table(const std::vector<std::string>& headers, const std::string& body) {
-  std::string row;
-  for (const std::string& header : headers) row += element("th scope=\"col\"", header);
-  return element("div class=\"wide\"",
-                 element("table", element("thead", element("tr", row)) + element("tbody", body))) +
-         "\n";
-}
-
 std::string section(const std::string& heading, const std::string& content) {
   return element("section", element("h2", heading) + "\n" + content) + "\n";
 }
@@ -52,7 +45,7 @@ std::string head(const RunDirectory& results) {
     for (const std::string& file : run.missing) missing += (missing.empty() ? "" : ", ") + file;
   }
   if (results.scenario.empty())
-    missing += (missing.empty() ? "" : ", ") + std::string("scenario.json");
+    missing += (missing.empty() ? "" : ", ") + std::string(result_files::scenario);
   std::string text =
       element("h1", text_of(summary, "name") + " " + badge(text_of(summary, "verdict")));
   text += element(

@@ -7,8 +7,10 @@
 #include <optional>
 
 #include "sim/input_error.h"
+#include "sim/output/result_files.h"
 #include "sim/read_file.h"
 #include "sim/scenario/json_text.h"
+#include "sim/sweep/sweep_directory.h"
 
 namespace ballast::sim {
 namespace {
@@ -168,9 +170,10 @@ RunData read_run(const fs::path& folder, const std::string& prefix, Json summary
     if (!there) run.missing.push_back(prefix + name);
     return there;
   };
-  if (present("metrics.jsonl")) run.metrics = read_figures(folder / "metrics.jsonl");
-  if (present("eval.jsonl")) run.evaluations = read_figures(folder / "eval.jsonl");
-  if (present("diagnostics.jsonl")) run.intervals = read_intervals(folder / "diagnostics.jsonl");
+  namespace files = result_files;
+  if (present(files::metrics)) run.metrics = read_figures(folder / files::metrics);
+  if (present(files::evaluations)) run.evaluations = read_figures(folder / files::evaluations);
+  if (present(files::diagnostics)) run.intervals = read_intervals(folder / files::diagnostics);
   return run;
 }
 
@@ -187,18 +190,19 @@ void check_folder(const std::string& name, const std::string& where) {
 RunDirectory read_run_directory(const std::string& directory) {
   const fs::path root(directory);
   if (!fs::is_directory(root)) refuse(directory, "this is no directory");
-  if (fs::exists(root / "sweep.json")) {
+  if (fs::exists(root / sweep_file_name)) {
     throw InputError({.what = what,
                       .where = directory,
                       .why = "it holds the results of a sweep",
                       .right = "'ballast compare' sets sweeps side by side; a report is made of "
                                "what 'ballast run --out' wrote"});
   }
-  const fs::path summary_file = root / "summary.json";
+  const fs::path summary_file = root / result_files::summary;
   if (!fs::exists(summary_file)) refuse(directory, "it holds no summary.json");
   RunDirectory all;
   all.summary = read_summary(summary_file);
-  if (fs::exists(root / "scenario.json")) all.scenario = text_of(root / "scenario.json");
+  const fs::path scenario_file = root / result_files::scenario;
+  if (fs::exists(scenario_file)) all.scenario = text_of(scenario_file);
   if (!all.summary.contains("variants")) {
     all.runs.push_back(read_run(root, "", all.summary));
     return all;
