@@ -111,6 +111,9 @@ BALLAST_SIMD M ge(F a, F b) {
 BALLAST_SIMD M not_ge(F a, F b) {
   return {_mm256_cmp_ps(a, b, _CMP_NGE_UQ)};
 }
+BALLAST_SIMD M not_lt(F a, F b) {
+  return {_mm256_cmp_ps(a, b, _CMP_NLT_UQ)};
+}
 BALLAST_SIMD M not_gt(F a, F b) {
   return {_mm256_cmp_ps(a, b, _CMP_NGT_UQ)};
 }
@@ -177,6 +180,9 @@ BALLAST_SIMD F as_float(I a) {
 }
 BALLAST_SIMD I truncate(F a) {
   return _mm256_cvttps_epi32(a);
+}
+BALLAST_SIMD I truncate_marking_nan(F a) {
+  return truncate(a);
 }
 BALLAST_SIMD F to_float(I a) {
   return _mm256_cvtepi32_ps(a);

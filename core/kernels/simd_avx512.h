@@ -12,7 +12,7 @@ namespace ballast::kernels::avx512 {
 #define BALLAST_SIMD [[gnu::always_inline]] static inline
 
 constexpr std::size_t W = 16;  ///< lanes
-constexpr std::size_t SIGMOIDS_AT_ONCE = 4;
+constexpr std::size_t SIGMOIDS_AT_ONCE = 2;
 using F = __m512;
 using I = __m512i;
 using M = __mmask16;
@@ -104,6 +104,9 @@ BALLAST_SIMD M ge(F a, F b) {
 BALLAST_SIMD M not_ge(F a, F b) {
   return _mm512_cmp_ps_mask(a, b, _CMP_NGE_UQ);
 }  ///< true with a NaN
+BALLAST_SIMD M not_lt(F a, F b) {
+  return _mm512_cmp_ps_mask(a, b, _CMP_NLT_UQ);
+}
 BALLAST_SIMD M not_gt(F a, F b) {
   return _mm512_cmp_ps_mask(a, b, _CMP_NGT_UQ);
 }
@@ -170,6 +173,10 @@ BALLAST_SIMD F as_float(I a) {
 }
 BALLAST_SIMD I truncate(F a) {
   return _mm512_cvttps_epi32(a);
+}
+/// NaN becomes a negative number.
+BALLAST_SIMD I truncate_marking_nan(F a) {
+  return truncate(a);
 }
 BALLAST_SIMD F to_float(I a) {
   return _mm512_cvtepi32_ps(a);

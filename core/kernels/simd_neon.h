@@ -174,6 +174,9 @@ BALLAST_SIMD M inverted(M a) {
 BALLAST_SIMD M not_ge(F a, F b) {
   return inverted(ge(a, b));
 }
+BALLAST_SIMD M not_lt(F a, F b) {
+  return inverted(lt(a, b));
+}
 BALLAST_SIMD M not_gt(F a, F b) {
   return inverted(gt(a, b));
 }
@@ -246,6 +249,10 @@ BALLAST_SIMD I ishift_right(I a) {
 }
 BALLAST_SIMD I truncate(F a) {
   return {vcvtq_s32_f32(a.low), vcvtq_s32_f32(a.high)};
+}
+BALLAST_SIMD I truncate_marking_nan(F a) {
+  const M nan = is_nan(a);  // all ones, which is -1
+  return ior(truncate(a), {vreinterpretq_s32_u32(nan.low), vreinterpretq_s32_u32(nan.high)});
 }
 BALLAST_SIMD F to_float(I a) {
   return {vcvtq_f32_s32(a.low), vcvtq_f32_s32(a.high)};
