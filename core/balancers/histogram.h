@@ -39,6 +39,11 @@ class HistogramRange {
 
   /// histogram_bin in this range.
   std::uint32_t bin(float r) const { return histogram_bin(r, low_, width_, bins_); }
+  /// The least and the largest fp32 value that bin() puts into a bin, -infinity and infinity at the
+  /// ends of the range; where a bin is too narrow to have a value, those next to it, so that the
+  /// least is above the largest.
+  float least_of(std::size_t bin) const;
+  float largest_of(std::size_t bin) const;
 
   friend bool operator==(const HistogramRange&, const HistogramRange&) = default;
 
@@ -49,11 +54,24 @@ class HistogramRange {
   std::size_t bins_;
 };
 
+/// The rank of the observation that decides: ceil(q) with q = total k / E. The rank is an integer
+/// computation. `total` >= 0; 0 < top_k < experts.
+struct QuantileRank {
+  QuantileRank(std::int64_t total, std::size_t top_k, std::size_t experts);
+  std::int64_t rank;
+  double q;
+};
+
+/// bhat = lo + (bin + clip((q - c) / h, 0, 1)) w, from the bin that has the rank, the number c of
+/// observations in the bins before it, and its own, h > 0. In double.
+double value_in_bin(const HistogramRange& range, const QuantileRank& rank, std::size_t bin,
+                    std::int64_t before, std::int64_t own);
+
 /// The K3 estimate of an expert from its counts, `[bins]`, at least one of them positive (App. D),
 /// with q = total k / E:
 ///     bin* = the first bin whose cumulative count >= ceil(q), c = the cumulative count before it,
-///     h = its own bhat = lo + (bin* + clip((q - c) / h, 0, 1)) w
-/// The rank ceil(q) is an integer computation; the rest is double. |bhat - r_(ceil q)| <= w for
+///     h = its own
+/// and bhat by value_in_bin. |bhat - r_(ceil q)| <= w for
 /// observations inside the range, up to rounding. `total` is the sum of the counts; 0 < top_k <
 /// experts.
 double histogram_quantile(const HistogramRange& range, std::span<const std::int64_t> counts,

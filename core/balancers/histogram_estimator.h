@@ -12,10 +12,10 @@ namespace ballast {
 ///
 /// Every valid token adds one count to every expert, so each expert's counts add up to tokens();
 /// counts are int64. How the tokens are split over micro-batches and ranks, and their order, change
-/// no bit. Needs experts * bins counts while something is pending; observing is linear in tokens * experts, estimating in
-/// experts * bins. Observations outside the range (scores that are not in [0, 1]) go into the edge
-/// bins and are counted in clamped(). Throws std::logic_error when the biases change while
-/// observations are pending: their bins would mean something else.
+/// no bit. Needs experts * bins counts while something is pending; observing is linear in tokens *
+/// experts, estimating in experts * bins. Observations outside the range (scores that are not in
+/// [0, 1]) go into the edge bins and are counted in clamped(). Throws std::logic_error when the
+/// biases change while observations are pending: their bins would mean something else.
 class HistogramEstimator final : public QuantileEstimator {
  public:
   HistogramEstimator(std::size_t experts, std::size_t top_k, std::size_t bins);

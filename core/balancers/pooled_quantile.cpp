@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <stdexcept>
 #include <string>
+
+#include "core/balancers/ordered_bits.h"
 
 namespace ballast {
 
@@ -13,15 +14,6 @@ namespace {
 constexpr std::size_t digits = 2048;
 constexpr std::array<int, PooledQuantile::rounds> digit_bits = {11, 11, 10};
 constexpr std::array<int, PooledQuantile::rounds> bits_behind = {21, 10, 0};
-
-std::uint32_t ordered_bits(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
-}
-
-float from_ordered_bits(std::uint32_t bits) {
-  return std::bit_cast<float>(bits >> 31 != 0 ? bits & 0x7fffffffu : ~bits);
-}
 
 }  // namespace
 

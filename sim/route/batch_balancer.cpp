@@ -18,6 +18,10 @@ constexpr std::size_t runs_of_first = 8;
 /// Of the second: a run in so many tokens of the batch, and no more than so many.
 constexpr std::size_t tokens_a_run = 512, runs_max = 128;
 
+/// Windows of a histogram pay up to so large a part of all values, as measured: by what is expected
+/// inside brackets, and by what a sample has inside their bins.
+constexpr double expected_max = 0.035, inside_max = 0.08;
+
 /// What is looked at before the others, evenly spread; its brackets reach so many deviations.
 struct Sample {
   std::size_t runs;
@@ -105,19 +109,74 @@ PassCounts BatchBalancer::step_by_loads(const Batch& batch, RoutingSink* sink,
 
 PassCounts BatchBalancer::step_by_histogram(const Batch& batch, RoutingSink* sink,
                                             const Executor& executor) {
-  CollectorOf collector(HistogramCounts(biases_.size(), HistogramRange(biases_, choice_.bins)));
+  const HistogramRange range(biases_, choice_.bins);
+  double before = 0.0;
+  StageClock clock;
+  auto some = windows(range, batch, executor);
+  clock.lap(before);
+  PassCounts counts;
+  if (some) {
+    counts = step_by_windows(std::move(*some), batch, sink, executor);
+  } else {
+    CollectorOf collector(HistogramCounts(biases_.size(), range));
+    counts = route_batch(router_, biases_, batch, &collector, sink, executor);
+    clock = {};
+    if (collector.core.tokens() > 0) set(collector.core.estimate(router_.top_k));
+    clock.lap(counts.times.balance);
+  }
+  counts.times.balance += before;
+  return counts;
+}
+
+/// Windows of bins in which few values are likely to be, but the ones that decide; nothing if those
+/// would be many, or the batch is small.
+std::optional<WindowedHistogram> BatchBalancer::windows(const HistogramRange& range,
+                                                        const Batch& batch,
+                                                        const Executor& executor) const {
+  const std::size_t tokens = batch.logits.tokens(), experts = biases_.size();
+  if (tokens <= small_batch || inside(samples(tokens).back(), router_) > expected_max)
+    return std::nullopt;
+  const QuantileRank rank(static_cast<std::int64_t>(tokens), router_.top_k, experts);
+  const WindowedHistogram windows(range, brackets(rank.rank - 1, batch, executor));
+  CollectorOf trial(windows);
+  route_ranges(router_, biases_, batch, samples(tokens)[0].ranges(tokens), &trial, nullptr,
+               executor);
+  const auto values = static_cast<double>(trial.core.tokens()) * static_cast<double>(experts);
+  if (static_cast<double>(trial.core.inside()) > inside_max * values) return std::nullopt;
+  return windows;
+}
+
+PassCounts BatchBalancer::step_by_windows(WindowedHistogram windows, const Batch& batch,
+                                          RoutingSink* sink, const Executor& executor) {
+  CollectorOf collector(std::move(windows));
   auto counts = route_batch(router_, biases_, batch, &collector, sink, executor);
   StageClock clock;
-  if (collector.core.tokens() > 0) set(collector.core.estimate(router_.top_k));
+  if (collector.core.tokens() > 0) set(histogram_estimate(collector.core, batch, executor));
   clock.lap(counts.times.balance);
   return counts;
+}
+
+std::vector<double> BatchBalancer::histogram_estimate(const WindowedHistogram& found,
+                                                      const Batch& batch,
+                                                      const Executor& executor) const {
+  std::vector<double> estimate;
+  for (std::size_t j = 0; j < biases_.size(); ++j) {
+    const auto value = found.estimate(j, router_.top_k);
+    if (!value) break;
+    estimate.push_back(*value);
+  }
+  if (estimate.size() == biases_.size()) return estimate;
+  CollectorOf all(HistogramCounts(biases_.size(), found.range()));
+  route_batch(router_, biases_, batch, &all, nullptr, executor);
+  return all.core.estimate(router_.top_k);
 }
 
 PassCounts BatchBalancer::step_exactly(const Batch& batch, RoutingSink* sink,
                                        const Executor& executor) {
   double before = 0.0, after = 0.0;
   StageClock clock;
-  CollectorOf collector(BracketedQuantile(brackets(batch, executor)));
+  const auto all = static_cast<std::int64_t>(batch.logits.tokens());
+  CollectorOf collector(BracketedQuantile(brackets(position(all, router_), batch, executor)));
   clock.lap(before);
   auto counts = route_batch(router_, biases_, batch, &collector, sink, executor);
   clock = {};
@@ -127,7 +186,8 @@ PassCounts BatchBalancer::step_exactly(const Batch& batch, RoutingSink* sink,
   return counts;
 }
 
-Brackets BatchBalancer::brackets(const Batch& batch, const Executor& executor) const {
+Brackets BatchBalancer::brackets(std::int64_t position, const Batch& batch,
+                                 const Executor& executor) const {
   const std::size_t experts = biases_.size(), tokens = batch.logits.tokens();
   const auto all = static_cast<std::int64_t>(tokens);
   const auto plan = samples(tokens);
@@ -138,8 +198,7 @@ Brackets BatchBalancer::brackets(const Batch& batch, const Executor& executor) c
     const auto look = [&](Brackets within) {
       CollectorOf collector(BracketedQuantile(std::move(within)));
       route_ranges(router_, biases_, batch, sample.ranges(tokens), &collector, nullptr, executor);
-      return collector.core.narrowed(position(all, router_), all, sample.deviations, coming,
-                                     executor);
+      return collector.core.narrowed(position, all, sample.deviations, coming, executor);
     };
     auto narrower = look(std::move(brackets));
     // The sample before it has misled it, as where tokens that are alike stand together.

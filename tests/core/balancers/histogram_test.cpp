@@ -125,6 +125,24 @@ RC_GTEST_PROP(HistogramRange, BinsRiseWithTheValue, ()) {
   }
 }
 
+TEST(HistogramRange, KnowsTheLeastAndTheLargestValueOfEachBin) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const auto& biases : {std::vector<float>{0.0f, 0.0f}, std::vector<float>{-0.2f, 0.31f},
+                             std::vector<float>{-3e5f, 1e6f}}) {
+    for (const std::size_t bins : {1, 2, 7, 1000, 65536}) {
+      const HistogramRange range(biases, bins);
+      EXPECT_EQ(range.least_of(0), -infinity);
+      EXPECT_EQ(range.largest_of(bins - 1), infinity);
+      for (std::size_t bin = 1; bin < bins; ++bin) {
+        const float least = range.least_of(bin);
+        ASSERT_GE(range.bin(least), bin) << bins;
+        ASSERT_LT(range.bin(std::nextafter(least, -infinity)), bin) << bins;
+        ASSERT_EQ(range.largest_of(bin - 1), std::nextafter(least, -infinity));
+      }
+    }
+  }
+}
+
 TEST(HistogramRange, PutsValuesOutsideIntoTheEdgeBins) {
   const HistogramRange range(std::vector<float>(2), 10);
   const float huge = std::numeric_limits<float>::max();

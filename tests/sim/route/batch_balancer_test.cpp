@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <string>
 
-#include "core/balancers/quantile_balancer.h"
 #include "core/model/router.h"
 #include "sim/threads/thread_pool.h"
 #include "tests/core/support/bits.h"
@@ -37,27 +37,37 @@ class Counted final : public LogitSource {
   std::unique_ptr<LogitSource> logits_;
 };
 
-constexpr RouterSettings router = {.hidden = 1, .routed_experts = 4, .top_k = 1};
+constexpr RouterSettings four = {.hidden = 1, .routed_experts = 4, .top_k = 1};
+constexpr RouterSettings many = {.hidden = 1, .routed_experts = 64, .top_k = 1};
 
-/// Steps with quantile:exact, holds the biases against the core's, and returns how many tokens were
+/// Steps with a quantile, holds the biases against the core's, and returns how many tokens were
 /// looked at.
-std::size_t looked_at(const Matrix<float>& logits, const std::vector<std::uint8_t>& valid = {}) {
-  const std::vector<float> biases = {-0.1f, 0.0f, 0.05f, 0.2f};
+std::size_t looked_at(const Matrix<float>& logits, const std::vector<std::uint8_t>& valid = {},
+                      const std::string& choice = "quantile:exact",
+                      const RouterSettings& router = four) {
+  const std::size_t experts = router.routed_experts;
+  std::vector<float> biases = {-0.1f, 0.0f, 0.05f, 0.2f};
+  biases.resize(experts, 0.1f);
+  const auto balancer_choice = *parse_balancer(choice);
   Counted counted(logits);
-  BatchBalancer balancer(*parse_balancer("quantile:exact"), router, biases);
+  BatchBalancer balancer(balancer_choice, router, biases);
   ThreadPool pool(2);
   balancer.step({counted, valid}, nullptr, pool);
 
-  QuantileBalancer whole(4, 1, {.estimator = QuantileEstimatorKind::exact});
-  whole.set_biases(biases);
+  const auto whole = make_balancer(balancer_choice, router);
+  whole->set_biases(biases);
   const auto routing = Router<float>(router).route(logits, biases);
-  whole.observe({.scores = routing.scores,
-                 .cutoffs = routing.selection.cutoffs,
-                 .indices = routing.selection.indices,
-                 .valid = valid});
-  whole.end_step(true);
-  EXPECT_EQ(bits(balancer.biases()), bits(whole.biases()));
+  whole->observe({.scores = routing.scores,
+                  .cutoffs = routing.selection.cutoffs,
+                  .indices = routing.selection.indices,
+                  .valid = valid});
+  whole->end_step(true);
+  EXPECT_EQ(bits(balancer.biases()), bits(whole->biases()));
   return counted.looked_at;
+}
+
+std::size_t looked_at_for_bins(const Matrix<float>& logits, const std::string& bins = "1000") {
+  return looked_at(logits, {}, "quantile:histogram:" + bins, many);
 }
 
 TEST(BatchBalancer, LooksAtSamplesOfABatchAndOnceAtAllOfIt) {
@@ -92,6 +102,30 @@ TEST(BatchBalancer, IsHelpedByTheSecondSampleWhereNoTokenOfTheFirstCounts) {
 TEST(BatchBalancer, LeavesBiasesWhereNoTokenCounts) {
   EXPECT_EQ(looked_at(random_matrix<float>(9000, 4, 4), std::vector<std::uint8_t>(9000)),
             256 + 2 * 544 + 9000);
+}
+
+TEST(BatchBalancer, CountsAllBinsOnceWhereWindowsWouldNotPay) {
+  EXPECT_EQ(looked_at_for_bins(random_matrix<float>(2048, 64, 5)), 2048);
+  EXPECT_EQ(looked_at_for_bins(random_matrix<float>(9000, 64, 5)), 9000);
+  EXPECT_EQ(looked_at(random_matrix<float>(32768, 4, 5), {}, "quantile:histogram:1000"), 32768);
+}
+
+TEST(BatchBalancer, LooksAtSamplesForTheWindowsOfAHistogram) {
+  constexpr std::size_t samples = 256 + 2048 + 256;
+  EXPECT_EQ(looked_at_for_bins(random_matrix<float>(32768, 64, 6)), samples + 32768);
+  // All values in the few bins that the windows have.
+  EXPECT_EQ(looked_at_for_bins(random_matrix<float>(32768, 64, 6), "3"), samples + 32768);
+}
+
+TEST(BatchBalancer, CountsAllBinsAfterAllWhereSamplesHaveMisledTheWindows) {
+  auto logits = random_matrix<float>(32768, 64, 7);
+  std::size_t next = 0;
+  for (std::size_t run = 0; run < 64; ++run) {
+    const std::size_t first = (32768 - 32) * run / 63;
+    for (; next < first; ++next) logits(next, 0) -= 8.0f;
+    next = first + 32;
+  }
+  EXPECT_EQ(looked_at_for_bins(logits), 256 + 2048 + 256 + 2 * 32768);
 }
 
 }  // namespace
