@@ -62,7 +62,10 @@ class Failure(Exception):
 
 
 def run(words, **settings):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, **settings)
+    try:
+        return subprocess.run([str(word) for word in words], capture_output=True, text=True, **settings)
+    except OSError as error:
+        raise Failure(f"{words[0]} cannot be run: {error.strerror}") from error
 
 
 def checked(words, **settings):

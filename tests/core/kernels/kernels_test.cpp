@@ -121,6 +121,27 @@ TEST_P(EveryTarget, RoutesByBiasesOfAnySizeAsTheReferenceDoes) {
   }
 }
 
+// Estimates of their scores are NaN, infinite or of the wrong sign, and yet these experts win.
+TEST_P(EveryTarget, ChoosesExpertsWithALogitFarFromZeroAndALargeBiasAsTheReferenceDoes) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const auto [experts, top_k] : {KernelShape{128, 8}, {256, 8}, {300, 3}, {896, 16}}) {
+    for (const float x : {-86.0f, -87.5f, -88.0f, -88.5f, -88.73f, -89.0f, -89.2f, -89.4f, -89.5f,
+                          -100.0f, -1e9f, -infinity, 86.0f, 87.5f, 87.99f, 88.0f, 88.05f, 89.0f,
+                          1e9f, infinity, std::numeric_limits<float>::quiet_NaN()}) {
+      SCOPED_TRACE("E " + std::to_string(experts) + ", x " + std::to_string(x));
+      Stream stream(experts);
+      RouteTrial trial{.logits = drawn_logits(37, experts, Draw::normal, experts),
+                       .biases = drawn_biases(experts, stream),
+                       .top_k = top_k};
+      for (const std::size_t j : {std::size_t{3}, experts / 2, experts - 1}) {
+        trial.biases[j] = 3.0f;
+        for (std::size_t t = j % 2; t < 37; t += 2) trial.logits(t, j) = x;
+      }
+      expect_same(subject(), trial);
+    }
+  }
+}
+
 TEST_P(EveryTarget, PutsSignedZerosInTheOrderOfTheExpertsAndKeepsTheirSign) {
   for (const auto [experts, top_k] : {KernelShape{8, 3}, {80, 20}}) {
     RouteTrial trial{.logits = Matrix<float>(32, experts),
