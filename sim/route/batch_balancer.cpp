@@ -59,6 +59,11 @@ std::int64_t position(std::int64_t tokens, const RouterSettings& router) {
          static_cast<std::int64_t>(router.routed_experts);
 }
 
+/// Whether it is worth while to look for windows: few values are expected inside brackets.
+bool looks_for_windows(std::size_t tokens, const RouterSettings& router) {
+  return tokens > small_batch && inside(samples(tokens).back(), router) <= expected_max;
+}
+
 }  // namespace
 
 BatchBalancer::BatchBalancer(const BalancerChoice& choice, const RouterSettings& router,
@@ -73,8 +78,11 @@ BatchBalancer::BatchBalancer(const BalancerChoice& choice, const RouterSettings&
   }
 }
 
-BatchBalancer::Kept BatchBalancer::kept(std::size_t tokens, const RouterSettings& router) {
+BatchBalancer::Kept BatchBalancer::kept(std::size_t tokens, const RouterSettings& router,
+                                        BalancerChoice::Kind kind) {
   const auto plan = samples(tokens);
+  if (kind == BalancerChoice::Kind::histogram)
+    return {.sampled = looks_for_windows(tokens, router) ? plan.back().tokens() : 0, .share = 0.0};
   if (plan.empty()) return {.sampled = 0, .share = 1.0};
   return {.sampled = plan.back().tokens(), .share = inside(plan.back(), router)};
 }
@@ -134,8 +142,7 @@ std::optional<WindowedHistogram> BatchBalancer::windows(const HistogramRange& ra
                                                         const Batch& batch,
                                                         const Executor& executor) const {
   const std::size_t tokens = batch.logits.tokens(), experts = biases_.size();
-  if (tokens <= small_batch || inside(samples(tokens).back(), router_) > expected_max)
-    return std::nullopt;
+  if (!looks_for_windows(tokens, router_)) return std::nullopt;
   const QuantileRank rank(static_cast<std::int64_t>(tokens), router_.top_k, experts);
   const WindowedHistogram windows(range, brackets(rank.rank - 1, batch, executor));
   CollectorOf trial(windows);

@@ -23,12 +23,12 @@ class BatchBalancer {
 
   std::span<const float> biases() const { return biases_; }
 
-  /// How many required biases of each expert quantile:exact keeps, about.
+  /// How many required biases of each expert a quantile keeps, about.
   struct Kept {
     std::size_t sampled;  ///< before the batch, at most
     double share;         ///< of the batch
   };
-  static Kept kept(std::size_t tokens, const RouterSettings& router);
+  static Kept kept(std::size_t tokens, const RouterSettings& router, BalancerChoice::Kind kind);
 
   /// Routes the batch under the biases, into `sink` (may be null), and moves the biases. Most
   /// choices take one pass. Of more than 2048 tokens the quantiles first route a sample of 256 and

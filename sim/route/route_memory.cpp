@@ -18,12 +18,13 @@ constexpr std::size_t room_at_first = 65536;
 /// What a balancer has observed of all tokens, on as many threads.
 std::uint64_t observations(const RouteQuestion& question, std::size_t tokens, std::size_t threads) {
   const std::uint64_t experts = question.router.routed_experts;
+  const auto kept = BatchBalancer::kept(tokens, question.router, question.balancer.kind);
   switch (question.balancer.kind) {
     case BalancerChoice::Kind::histogram:
-      return threads * experts * question.balancer.bins *
-             (sizeof(std::int64_t) + sizeof(std::uint16_t));
+      return std::max(threads * experts * question.balancer.bins *
+                          (sizeof(std::int64_t) + sizeof(std::uint16_t)),
+                      kept.sampled * experts * sizeof(float));
     case BalancerChoice::Kind::exact: {
-      const auto kept = BatchBalancer::kept(tokens, question.router);
       const std::size_t most = std::max(tokens, threads * std::min(tokens, room_at_first));
       const double values =
           std::max(kept.share * static_cast<double>(most), static_cast<double>(kept.sampled));

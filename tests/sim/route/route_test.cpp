@@ -416,6 +416,12 @@ TEST_F(Route, TellsTheMemoryItWouldTakeAndWritesNothing) {
                  "--threads", "1", "--balancer", "quantile:exact", "--dry-run", "--json"})
           .out);
   EXPECT_EQ(small["memory"]["what the balancer observes"], 512 * 64 * 4);
+  // The sample of 64 times 32 from which its windows come, of which most may be kept.
+  const auto windows = nlohmann::json::parse(
+      run_route({write("windows.npy", bytes_of(random_matrix<float>(32768, 64, 3))), "--top-k", "1",
+                 "--balancer", "quantile:histogram:3", "--dry-run", "--json"})
+          .out);
+  EXPECT_EQ(windows["memory"]["what the balancer observes"], 2048 * 64 * 4);
   EXPECT_EQ(plan({"--score", "logit"})["memory"]["scores"], 2 * 2 * 2048 * 64 * 4);
   expect_refusal(plus(words, {"--out", path("out")}), ExitCode::usage, "--dry-run routes nothing");
 }
