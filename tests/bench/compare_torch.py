@@ -10,7 +10,8 @@ write a task in PyTorch the fastest is taken; `reference`, `trainer` and `megatr
 histogram in the reference of TransformerEngine's tests (#3395) and in torchtitan's router (#4577), the exact update in
 Megatron-LM's (#5349), one operation of theirs for one here. OpenBLAS is told to use its AVX-512 kernel where the
 processor has one, since it does not know every processor by name. Where PyTorch's code writes dense outputs, so does
-Ballast.
+Ballast. A histogram is there for the biases that come of it, so Ballast may count only the bins that can decide
+(core/balancers/windowed_histogram.h), where PyTorch's code counts all of them.
 """
 import argparse
 import ctypes
