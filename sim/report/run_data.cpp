@@ -102,11 +102,21 @@ bool comes_before(const std::string& a, const std::string& b) {
   return key(a) < key(b);
 }
 
-LayerLoads read_layer(const std::string& name, const Json& record, const std::string& where) {
+/// Sums of all counts of a file stay integers that a double holds.
+constexpr std::int64_t most_assignments = std::int64_t{1} << 53;
+
+/// `left` is what may still be counted.
+LayerLoads read_layer(const std::string& name, const Json& record, const std::string& where,
+                      std::int64_t& left) {
   LayerLoads layer{.name = name, .counts = {}};
-  for (const Json& count : record.at("expert_load_counts")) {
+  const Json& counts = record.at("expert_load_counts");
+  if (!counts.is_array() || counts.empty())
+    refuse(where, "the load counts of '" + name + "' are no list of counts");
+  for (const Json& count : counts) {
     if (!count.is_number_integer() || count.get<std::int64_t>() < 0)
       refuse(where, "a load count of '" + name + "' is no count");
+    if (count.get<std::int64_t>() > left) refuse(where, "the load counts add up to more than 2^53");
+    left -= count.get<std::int64_t>();
     layer.counts.push_back(count.get<std::int64_t>());
   }
   return layer;
@@ -120,12 +130,15 @@ bool same_layers(const LoadInterval& a, const LoadInterval& b) {
 
 std::vector<LoadInterval> read_intervals(const fs::path& file) {
   std::vector<LoadInterval> intervals;
+  std::int64_t left = most_assignments;
   for_each_line(file, [&](const Json& line, const std::string& where) {
     LoadInterval interval{.first_step = line.at("first_step").get<std::int64_t>(),
                           .last_step = line.at("last_step").get<std::int64_t>(),
                           .layers = {}};
-    for (const auto& [name, record] : line.at("layers").items())
-      interval.layers.push_back(read_layer(name, record, where));
+    const Json& layers = line.at("layers");
+    if (!layers.is_object() && !layers.is_null()) refuse(where, "its layers are no object");
+    for (const auto& [name, record] : layers.items())
+      interval.layers.push_back(read_layer(name, record, where, left));
     std::ranges::sort(interval.layers, comes_before, &LayerLoads::name);
     if (!intervals.empty() && !same_layers(intervals.front(), interval))
       refuse(where, "its layers are not those of the first line");

@@ -26,7 +26,8 @@ std::vector<double> round_ticks(double low, double high, std::size_t wanted) {
   if (!std::isfinite(rough)) return {low, high};
   const double step = round_step(rough);
   std::vector<double> ticks;
-  for (double n = std::ceil(low / step); n * step <= high * (1 + 1e-12) + 1e-9 * step; n += 1)
+  const double last = std::floor(high / step + 1e-9);  // no product of the end, which may overflow
+  for (double n = std::ceil(low / step); n <= last; n += 1)
     ticks.push_back(n == 0 ? 0.0 : n * step);
   return ticks;
 }

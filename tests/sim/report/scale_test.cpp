@@ -10,6 +10,16 @@
 namespace ballast::sim {
 namespace {
 
+TEST(RoundTicks, EndAtTheLargestNumbersThereAre) {
+  constexpr double largest = std::numeric_limits<double>::max();
+  for (const double low : {0.0, -largest}) {
+    const auto ticks = round_ticks(low, largest, 5);
+    EXPECT_GE(ticks.size(), 2u);
+    EXPECT_LE(ticks.size(), 12u);
+    EXPECT_LE(ticks.back(), largest);
+  }
+}
+
 TEST(KeptPoints, KeepTheExtremesTheEndsAndTheGapsOfLongLines) {
   std::vector<double> x, y;
   std::uint64_t draw = 7;
