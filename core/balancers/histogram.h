@@ -71,9 +71,8 @@ double value_in_bin(const HistogramRange& range, const QuantileRank& rank, std::
 /// with q = total k / E:
 ///     bin* = the first bin whose cumulative count >= ceil(q), c = the cumulative count before it,
 ///     h = its own
-/// and bhat by value_in_bin. |bhat - r_(ceil q)| <= w for
-/// observations inside the range, up to rounding. `total` is the sum of the counts; 0 < top_k <
-/// experts.
+/// and bhat by value_in_bin. |bhat - r_(ceil q)| <= w for observations inside the range, up to
+/// rounding. `total` is the sum of the counts; 0 < top_k < experts.
 double histogram_quantile(const HistogramRange& range, std::span<const std::int64_t> counts,
                           std::int64_t total, std::size_t top_k, std::size_t experts);
 
